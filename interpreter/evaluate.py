@@ -89,8 +89,8 @@ class Evaluator:
         twice = [n for n in own[: len(args)] if n in named]
         if twice:
             raise RelayError(error("R0401", f"{code.name} gets %{twice[0]} twice", code.function.span))
-        given = bind_arguments(code.function, args, {**self._named(code.function), **named}, code.name)
-        return checked_result(code.function, given, self._run(code, given), code.name)
+        arguments = bind_arguments(code.function, args, {**self._named(code.function), **named}, code.name)
+        return checked_result(code.function, arguments, self._run(code, arguments), code.name)
 
     def _named(self, function: Function) -> dict[str, Any]:
         """Values that were given for the function's parameters."""
@@ -112,13 +112,13 @@ class Evaluator:
         """Call a function value."""
         if not isinstance(function, Closure):
             raise RelayError(error("R0407", "this is no function to call"))
-        given = bind_arguments(function.code.function, args, {}, function.code.name)
-        return to_arrays(run(self._linker, function.code, given, function.captured))
+        arguments = bind_arguments(function.code.function, args, {}, function.code.name)
+        return to_arrays(run(self._linker, function.code, arguments, function.captured))
 
-    def _run(self, code: Any, given: list[Value], linker: Linker | None = None) -> Value:
+    def _run(self, code: Any, arguments: list[Value], linker: Linker | None = None) -> Value:
         try:
             with limited_time(self._seconds):
-                return to_arrays(run(linker or self._linker, code, given))
+                return to_arrays(run(linker or self._linker, code, arguments))
         except Trap as trap:
             span = trap.node.span if trap.node is not None else code.function.span
             raise evaluation_error(trap.code, trap.message, span, None, []) from None
@@ -160,13 +160,13 @@ def bind_arguments(function: Function, args: tuple[Any, ...], named: Mapping[str
     for i, param in enumerate(params):
         ty = param.checked_type or param.type_annotation
         if i < len(args):
-            given = args[i]
+            argument = args[i]
         elif named and names[i] in named:
-            given = named[names[i]]
+            argument = named[names[i]]
         else:
             missing.append(param)
             continue
-        value = as_value(given, ty)
+        value = as_value(argument, ty)
         wrong = mismatch(value, ty)
         if wrong:
             problems.append(error("R0402", f"the argument for %{param.name_hint} {wrong}", param.span))
@@ -221,7 +221,7 @@ def check_free(expr: Expr, values: Mapping[str, Any]) -> tuple[dict[Var, Type], 
     """The types that the values give free variables, and the values as those of their types. Every free variable and
     missing constant must have a value that fits its type. Raises `RelayError`."""
     problems = []
-    found = dict(values)
+    typed_values = dict(values)
     types: dict[Var, Type] = {}
     for node in missing_values(expr):
         what = f"%{node.name_hint}" if isinstance(node, Var) else node.name_hint
@@ -230,7 +230,7 @@ def check_free(expr: Expr, values: Mapping[str, Any]) -> tuple[dict[Var, Type], 
             of = f" of type {type_text(ty)}" if ty is not None else ""
             problems.append(error("R0403", f"{what}{of} has no value", node.span, notes=["give it one by its name"]))
             continue
-        value = found[node.name_hint] = as_value(values[node.name_hint], ty)
+        value = typed_values[node.name_hint] = as_value(values[node.name_hint], ty)
         wrong = mismatch(value, ty)
         if isinstance(node, Var) and is_tensor(value):
             types[node] = tensor_type(value)
@@ -238,7 +238,7 @@ def check_free(expr: Expr, values: Mapping[str, Any]) -> tuple[dict[Var, Type], 
             problems.append(error("R0402", f"the value for {what} {wrong}", node.span))
     if problems:
         raise RelayError(problems)
-    return types, found
+    return types, typed_values
 
 
 def evaluate(

@@ -60,7 +60,7 @@ class Lifetimes:
 
     def drops(self) -> dict[tuple[int, int], list[int]]:
         """The slots whose last use is behind them, by the block's id and the position in it."""
-        found: dict[tuple[int, int], list[int]] = {}
+        drops: dict[tuple[int, int], list[int]] = {}
         for slot, scope in self._home.items():
             if slot in self._held or not scope.times:
                 continue
@@ -70,8 +70,8 @@ class Lifetimes:
                 continue  # the call itself lets go of it
             place = scope.places[at] if at >= 0 else None
             if place is not None:
-                found.setdefault((id(place[0]), place[1]), []).append(slot)
-        return found
+                drops.setdefault((id(place[0]), place[1]), []).append(slot)
+        return drops
 
 
 __all__ = ["Lifetimes", "Scope"]

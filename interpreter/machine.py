@@ -135,11 +135,11 @@ _TOO_BIG = ("array is too big", "Maximum allowed dimension exceeded")
 def _place(block: Block, steps: Any, slots: list[Value]) -> _Place:
     """The place, the name and the operands' types of the step that failed. The iterator's state gives its number."""
     state = steps.__reduce__()  # (iter, (list,), index) while it goes on, (iter, ((),)) once it is through
-    found = block.nodes[state[2] - 1] if len(state) == 3 and state[2] else None
-    node, args = found if found is not None else (block.node, ())
+    failed = block.nodes[state[2] - 1] if len(state) == 3 and state[2] else None
+    node, args = failed if failed is not None else (block.node, ())
     if node is None:
         return None, "this", None
-    if found is None:
+    if failed is None:
         return node.span, node_name(node), None
     operands = node.args if isinstance(node, Call) else children(node)
     types = [type_says(slots[i], e.checked_type) for i, e in zip(args, operands)]

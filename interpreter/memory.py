@@ -92,8 +92,8 @@ class MemoryLimit:
 
     def _memory_left(self) -> float:
         if self._left is None:
-            found = available_memory()
-            self._left = found if found is not None else 1 << 62
+            available = available_memory()
+            self._left = available if available is not None else 1 << 62
         return self._left
 
     @property

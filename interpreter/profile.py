@@ -76,18 +76,18 @@ class Profile(Watch):
         """The table as text; `elapsed` seconds are those of the whole evaluation."""
         rows = self.rows()
         spent = sum(r.total for r in rows)
-        whole = elapsed if elapsed is not None and elapsed > spent else spent
+        total = elapsed if elapsed is not None and elapsed > spent else spent
         width = max([len(r.name) for r in rows] + [len("between operators")])
         lines = [f"{'operator':<{width}} {'calls':>8} {'total ms':>10} {'share':>6} {'mean us':>10} {'most us':>10} {'MB':>9}"]
         for r in rows:
             lines.append(
-                f"{r.name:<{width}} {r.calls:>8} {1e3 * r.total:>10.3f} {_share(r.total, whole):>6} "
+                f"{r.name:<{width}} {r.calls:>8} {1e3 * r.total:>10.3f} {_share(r.total, total):>6} "
                 f"{1e6 * r.total / r.calls:>10.1f} {1e6 * r.most:>10.1f} {r.bytes / 1e6:>9.3f}"
             )
-        if whole > spent:
-            lines.append(f"{'between operators':<{width}} {'':>8} {1e3 * (whole - spent):>10.3f} {_share(whole - spent, whole):>6}")
+        if total > spent:
+            lines.append(f"{'between operators':<{width}} {'':>8} {1e3 * (total - spent):>10.3f} {_share(total - spent, total):>6}")
         calls = sum(r.calls for r in rows)
-        lines.append(f"{'all':<{width}} {calls:>8} {1e3 * whole:>10.3f} {_share(whole, whole):>6}")
+        lines.append(f"{'all':<{width}} {calls:>8} {1e3 * total:>10.3f} {_share(total, total):>6}")
         return "\n".join(lines)
 
     def json(self) -> str:
@@ -99,7 +99,7 @@ class Profile(Watch):
         if self.events is None:
             self.events = []
         self._close(0, perf_counter())
-        found = []
+        records = []
         for name, begin, seconds, site, says in sorted(self.events, key=lambda e: (e[1], -e[2])):
             event: dict[str, Any] = {
                 "name": name,
@@ -117,9 +117,9 @@ class Profile(Watch):
                     "in": site.code.name,
                     "at": place(site.node.span),
                 }
-            found.append(event)
-        return json.dumps({"traceEvents": found, "displayTimeUnit": "ms"})
+            records.append(event)
+        return json.dumps({"traceEvents": records, "displayTimeUnit": "ms"})
 
 
-def _share(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.1f}%" if whole else "-"
+def _share(part: float, total: float) -> str:
+    return f"{100 * part / total:.1f}%" if total else "-"

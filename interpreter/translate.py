@@ -290,8 +290,8 @@ class Translation:
                 args = self._operands(value.args)
                 make = fast_step(value) or (lambda i, a: op_step(kernel, attrs, i, a))
                 return Instruction(make, into, args, value, binding)
-            case Call(op=Constructor() as made):
-                return Instruction(lambda i, a: constructor_step(made, i, a), into, self._operands(value.args), value)
+            case Call(op=Constructor() as constructor):
+                return Instruction(lambda i, a: constructor_step(constructor, i, a), into, self._operands(value.args), value)
             case Tuple(fields):
                 return Instruction(tuple_step, into, self._operands(fields), value)
             case TupleGetItem(source, index):

@@ -176,8 +176,8 @@ class Trace(Watch):
         self.write = write
 
     def entered(self, code: Code, slots: Slots) -> None:
-        given = [f"%{p.name_hint} = {summary(v)}" for p, v in zip(code.function.params, slots)]
-        self.write(f"{'':>10}  {self._indent()}{code.name}({', '.join(given)})\n")
+        arguments = [f"%{p.name_hint} = {summary(v)}" for p, v in zip(code.function.params, slots)]
+        self.write(f"{'':>10}  {self._indent()}{code.name}({', '.join(arguments)})\n")
 
     def bound(self, site: Site, slots: Slots, seconds: float) -> None:
         value = slots[site.into]

@@ -61,12 +61,12 @@ class Aliases:
             lazy = importlib.import_module(self.namespace).lazy
             module.__getattr__, module.__dir__ = lazy(module.__name__, prefix)  # type: ignore[method-assign]
             return
-        found = self.target(module.__name__)
-        assert found is not None
+        target = self.target(module.__name__)
+        assert target is not None
         try:
-            sys.modules[module.__name__] = importlib.import_module(found)
+            sys.modules[module.__name__] = importlib.import_module(target)
         except ModuleNotFoundError as problem:
-            if problem.name != found:
+            if problem.name != target:
                 raise
             raise ModuleNotFoundError(f"No module named {module.__name__!r}", name=module.__name__) from None
 

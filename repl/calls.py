@@ -36,7 +36,7 @@ class Bracket(NamedTuple):
 
 def open_brackets(tokens: Sequence[Token], pairs: Brackets) -> list[Bracket]:
     """The open brackets at the end of tokens, the innermost first, within the statement or block."""
-    found: list[Bracket] = []
+    brackets: list[Bracket] = []
     commas: list[int] = []
     arrow = False
     for i in pairs.backwards(len(tokens)):
@@ -45,13 +45,13 @@ def open_brackets(tokens: Sequence[Token], pairs: Brackets) -> list[Bracket]:
             continue
         arrow = arrow or (sign == "=>" and not commas)
         if sign in ("(", "[", "{"):
-            found.append(Bracket(i, sign, commas[::-1], arrow))
+            brackets.append(Bracket(i, sign, commas[::-1], arrow))
             commas, arrow = [], False
         elif sign == ",":
             commas.append(i)
         if sign in (";", "{"):
             break
-    return found
+    return brackets
 
 
 def call_in(tokens: Sequence[Token], brackets: Iterable[Bracket], begin: int = 0) -> OpenCall | None:
@@ -65,8 +65,8 @@ def call_in(tokens: Sequence[Token], brackets: Iterable[Bracket], begin: int = 0
         if bracket.sign == "(" and bracket.at and tokens[bracket.at - 1].is_word:
             first = [bracket.at + 1, *(comma + 1 for comma in bracket.commas)]
             named = [_attribute(tokens, at) for at in first]
-            given = tuple(name for name in named[:-1] if name is not None)
-            return OpenCall(tokens[bracket.at - 1].text, len(bracket.commas), named[-1], given, begin + tokens[bracket.at].start)
+            names = tuple(name for name in named[:-1] if name is not None)
+            return OpenCall(tokens[bracket.at - 1].text, len(bracket.commas), named[-1], names, begin + tokens[bracket.at].start)
     return None
 
 

@@ -53,7 +53,7 @@ def _operators() -> Iterator[Offer]:
 _LISTS: dict[str, Callable[[], Iterator[Offer]]] = {
     "operator": _operators,
     "code": lambda: (Offer(code, "value", page.title) for code, page in sorted(PAGES.items())),
-    "passes": lambda: (Offer(name, "value", summary(made)) for name, made in PASSES.items()),
+    "passes": lambda: (Offer(name, "value", summary(pass_class)) for name, pass_class in PASSES.items()),
     "target": lambda: iter(
         [Offer("interpreter", "value", "the reference"), *(Offer(name, "value", b.doc) for name, b in BACKENDS.items())]
     ),

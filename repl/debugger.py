@@ -58,20 +58,20 @@ def places_of(module: IRModule) -> tuple[set[str], set[str]]:
 def check_places(places: Iterable[str], module: IRModule) -> list[str]:
     """The places as they are compared with. Raises `RelayError` for those that the program does not have."""
     variables, others = places_of(module)
-    found, wrong = [], []
-    for given in places:
-        name = given.strip().removeprefix("%")
-        found.append(name)
+    known, wrong = [], []
+    for text in places:
+        name = text.strip().removeprefix("%")
+        known.append(name)
         if name not in variables and name not in others:
             near = did_you_mean(name, sorted(variables | others))
             names = ", ".join(f"%{n}" for n in sorted(variables)[:12])
             notes = [f"did you mean {near}?"] if near else [f"its variables: {names or 'none'}"]
             notes.append("graph bindings have the names that `relay print --anf` shows")
-            title = f"there is no variable, function, operator or line {given} to stop at"
+            title = f"there is no variable, function, operator or line {text} to stop at"
             wrong.append(error("R0724", title, notes=notes))
     if wrong:
         raise RelayError(wrong)
-    return found
+    return known
 
 
 class Debugger(Watch):
@@ -100,11 +100,11 @@ class Debugger(Watch):
 
     def entered(self, code: Code, slots: Slots) -> None:
         if code.name in self.places:
-            given = {p: slots[i] for i, p in enumerate(code.function.params)}
+            arguments = {p: slots[i] for i, p in enumerate(code.function.params)}
             self._write(f"in {code.name}, {place(code.function.span)}\n")
-            for p, value in given.items():
+            for p, value in arguments.items():
                 self._write(f"  {_line(p, value)}\n")
-            self._prompt(code, code.function.span, given)
+            self._prompt(code, code.function.span, arguments)
 
     def bound(self, site: Site, slots: Slots, seconds: float) -> None:
         span = site.node.span
@@ -165,8 +165,8 @@ class Debugger(Watch):
         if name in known:
             v, value = known[name]
             return show(to_arrays(value), v.checked_type)
-        given = {n: Value(to_arrays(value), _type(v)) for n, (v, value) in known.items()}
-        return str(Session(self._module).evaluate(text, "<break>", given))
+        values = {n: Value(to_arrays(value), _type(v)) for n, (v, value) in known.items()}
+        return str(Session(self._module).evaluate(text, "<break>", values))
 
 
 def _type(variable: Var) -> Type | None:

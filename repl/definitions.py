@@ -247,15 +247,15 @@ class Definitions:
         if module is not self.module:
             self._check(module, result.notes)
         self._check(function, result.notes if module is self.module else (), module)
-        whole = IRModule(module.functions, module.type_definitions, module.attrs)
-        whole[GlobalVar(_ENTRY)] = function
-        return Prepared(whole, [scope[v.name_hint].data for v in params], self.memory_limit, self.time_limit)
+        program = IRModule(module.functions, module.type_definitions, module.attrs)
+        program[GlobalVar(_ENTRY)] = function
+        return Prepared(program, [scope[v.name_hint].data for v in params], self.memory_limit, self.time_limit)
 
     def _check(self, node: IRModule | Expr, notes: Sequence[Diagnostic], module: IRModule | None = None) -> None:
         """Find the types of a module, or of an expression that uses one. Raises `RelayError`."""
-        found = infer(node, fragment=module is not None, module=module)
-        said = [*(n for n in notes if n.code != _NO_HEADER), *(d for d in found if d.severity != "error")]
-        errors = [d for d in found if d.severity == "error"]
+        diagnostics = infer(node, fragment=module is not None, module=module)
+        said = [*(n for n in notes if n.code != _NO_HEADER), *(d for d in diagnostics if d.severity != "error")]
+        errors = [d for d in diagnostics if d.severity == "error"]
         if errors:
             raise RelayError([*said, *(self._with_users(d, node) for d in errors)])
         self._notes += said

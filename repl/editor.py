@@ -41,10 +41,10 @@ class RelayCompleter(Completer):
         if len(document.text) > _LONGEST_SHOWN:
             return
         try:
-            found = suggestions(document.text_before_cursor, self._session, document.text_after_cursor[:1])
+            completions = suggestions(document.text_before_cursor, self._session, document.text_after_cursor[:1])
         except Exception:
             return
-        for s in found:
+        for s in completions:
             yield Completion(s.text, start_position=-s.length, display_meta=s.says[:80])
 
 
@@ -136,10 +136,10 @@ class Editor:
             self.prompt.bottom_toolbar = None
 
     def _signature(self, buffer: Buffer) -> AnyFormattedText:
-        found = signature(buffer.document.text_before_cursor[-_SEEN:], self._session)
-        if found is None:
+        call_signature = signature(buffer.document.text_before_cursor[-_SEEN:], self._session)
+        if call_signature is None:
             return None
-        pieces = found.parts()
+        pieces = call_signature.parts()
         room = max(20, self._columns()) - 1
         if sum(len(text) for _, text in pieces) > room:
             pieces = _around(pieces, room)

@@ -26,15 +26,15 @@ def inputs(text: str) -> list[str]:
     """
     if "\n" not in text.strip():
         return [text]
-    made: list[str] = []
+    complete: list[str] = []
     gathered = ""
     for line in text.splitlines(keepends=True):
         begins = is_command(line) and not leaves_comment(gathered)
         if begins and gathered.strip():
-            made.append(gathered)
+            complete.append(gathered)
             gathered = ""
         gathered += line
         if begins and is_complete(line.strip().partition(" ")[2]):
-            made.append(gathered)
+            complete.append(gathered)
             gathered = ""
-    return [part for part in [*made, gathered] if part.strip()]
+    return [part for part in [*complete, gathered] if part.strip()]

@@ -70,9 +70,9 @@ def _pieces(token: Token, behind: str) -> Iterator[Piece]:
         pieces = _ESCAPE.split(text)
         yield from ((String.Escape if i % 2 else String, piece) for i, piece in enumerate(pieces) if piece)
     elif kind == "metadata":
-        for found in _METADATA.finditer(text):
-            assert found.lastindex is not None
-            yield _METADATA_KINDS[found.lastindex - 1], found[0]
+        for match in _METADATA.finditer(text):
+            assert match.lastindex is not None
+            yield _METADATA_KINDS[match.lastindex - 1], match[0]
     elif kind == "reference":  # meta[key][number]
         word, key, number = text.replace("]", "").split("[")
         yield from ((Keyword, word), (Punctuation, "["), (Name.Class, key), (Punctuation, "]["), (Number.Integer, number))
@@ -151,16 +151,16 @@ class RelayConsoleLexer(Lexer):
         elif prompt is not None:
             yield Generic.Prompt, prompt
             yield from _relay(line[len(prompt) :])
-        elif found := _MESSAGE.match(line):
-            yield from ((Generic.Output, found["place"] or ""), (Generic.Output, ": " if found["place"] else ""))
-            yield from ((Generic.Error, found["kind"]), (Generic.Strong, found["title"]))
-        elif found := _MARKS.match(line):
-            yield from ((Generic.Lineno, found["gutter"]), (Generic.Error, found["marks"]))
-        elif found := _EXCERPT.match(line):
-            yield Generic.Lineno, found["gutter"]
-            yield from _relay(found["text"])
-        elif found := _REMARK.match(line):
-            yield from ((Generic.Strong, found["kind"]), (Generic.Output, found["text"]))
+        elif match := _MESSAGE.match(line):
+            yield from ((Generic.Output, match["place"] or ""), (Generic.Output, ": " if match["place"] else ""))
+            yield from ((Generic.Error, match["kind"]), (Generic.Strong, match["title"]))
+        elif match := _MARKS.match(line):
+            yield from ((Generic.Lineno, match["gutter"]), (Generic.Error, match["marks"]))
+        elif match := _EXCERPT.match(line):
+            yield Generic.Lineno, match["gutter"]
+            yield from _relay(match["text"])
+        elif match := _REMARK.match(line):
+            yield from ((Generic.Strong, match["kind"]), (Generic.Output, match["text"]))
         elif _RELAY.match(line):
             yield from _relay(line)
         else:

@@ -93,12 +93,12 @@ class Magic:
             self.session.bind(self._taken(_names(options.taken)))
             for text in _placed(cell):
                 said.append(self._input(text))
-            given = self._given(_names(options.out))
+            bindings = self._given(_names(options.out))
             picture = self._picture(cell) if options.viz else None
         except RelayError as wrong:
             print("\n".join(filter(None, said)), end="\n" if any(said) else "")
             raise CellError(wrong.diagnostics) from None
-        self.names.update(given)
+        self.names.update(bindings)
         shown = "\n".join(filter(None, said))
         return Shown(shown, picture) if shown or picture is not None else None
 
@@ -160,10 +160,10 @@ class Magic:
         head = _CELL.match(before) or _LINE.match(before)
         if head is None:
             return {"completions": []}
-        found = suggestions(before[head.end() :], self.session)
-        length = found[0].length if found else 0
+        completions = suggestions(before[head.end() :], self.session)
+        length = completions[0].length if completions else 0
         return {
-            "completions": [SimpleNamespace(text=s.text, type=s.kind) for s in found if s.length == length],
+            "completions": [SimpleNamespace(text=s.text, type=s.kind) for s in completions if s.length == length],
             "matched_fragment": before[len(before) - length :],
             "suppress": True,
             "ordered": True,

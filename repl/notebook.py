@@ -28,10 +28,10 @@ def highlighted(shown: str) -> str:
     """Relay text, or a session's output, as HTML with its own colours. Of a long text, the first lines."""
     lines = shown.splitlines()
     short = "\n".join(lines[:_LINES])[:_CHARACTERS]
-    made: str = highlight(short, RelayLexer(), HtmlFormatter(noclasses=True, nowrap=True, style=_Style))
+    markup: str = highlight(short, RelayLexer(), HtmlFormatter(noclasses=True, nowrap=True, style=_Style))
     left = len(lines) - short.count("\n") - 1
     more = f'<div style="color: #888">{left} more lines; print the program for all of it</div>' if left > 0 else ""
-    return f'<pre style="{BOX}">{made}</pre>{more}'
+    return f'<pre style="{BOX}">{markup}</pre>{more}'
 
 
 class _Style(DefaultStyle):
@@ -64,8 +64,8 @@ def coloured(shown: str) -> str:
         return shown
     lexer = RelayLexer(stripnl=False, ensurenl=False)
     scheme = {kind: (colour, colour) for kind, colour in _COLOURS.items()}  # Pygments wants one for each background
-    made: str = highlight(shown, lexer, TerminalFormatter(colorscheme=scheme))
-    return made
+    coloured_text: str = highlight(shown, lexer, TerminalFormatter(colorscheme=scheme))
+    return coloured_text
 
 
 def show(node: IRModule | Expr, style: str | None = None) -> None:

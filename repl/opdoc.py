@@ -288,9 +288,9 @@ def example(op: Op) -> Example | None:
             tries += 1
             if tries > _MOST_TRIES:
                 return None
-            found = _try(op, names, types, attrs)
-            if found is not None:
-                return found
+            working = _try(op, names, types, attrs)
+            if working is not None:
+                return working
     return None
 
 

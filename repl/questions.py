@@ -31,20 +31,20 @@ _FOREIGN = {
 
 def question(text: str) -> str | None:
     """The name that an input asks about, "" for `?` alone; None for other inputs."""
-    found = _QUESTION.fullmatch(text)
-    return (found[1] or found[2] or "") if found is not None else None
+    match = _QUESTION.fullmatch(text)
+    return (match[1] or match[2] or "") if match is not None else None
 
 
 def hint(text: str) -> str | None:
     """The answer to `help`, `exit` and `quit`; None for other inputs."""
-    found = _WORD.fullmatch(text)
-    return _HINTS[found[1]] if found is not None else None
+    match = _WORD.fullmatch(text)
+    return _HINTS[match[1]] if match is not None else None
 
 
 def advice(text: str) -> str | None:
     """The command for a word of Python, such as `print(%x)` and `dir()`, that begins a wrong input."""
-    found = _FOREIGN_WORD.match(text)
-    return _FOREIGN.get(found[1]) if found is not None else None
+    match = _FOREIGN_WORD.match(text)
+    return _FOREIGN.get(match[1]) if match is not None else None
 
 
 __all__ = ["advice", "hint", "question"]

@@ -78,12 +78,12 @@ class Session(Definitions):
         try:
             return self._take(with_last(text), f"<input {self._count}>")
         except RelayError as wrong:
-            found = all_errors(wrong)
+            errors = all_errors(wrong)
             said = advice(text)
-            first = next((i for i, d in enumerate(found) if d.code.startswith("R01") or d.code == "R0202"), None)
+            first = next((i for i, d in enumerate(errors) if d.code.startswith("R01") or d.code == "R0202"), None)
             if said is not None and first is not None:
-                found[first] = replace(found[first], notes=(*found[first].notes, said))
-            raise RelayError(found) from None
+                errors[first] = replace(errors[first], notes=(*errors[first].notes, said))
+            raise RelayError(errors) from None
 
     def load(self, path: str) -> str:
         """Read a file's definitions, evaluate its expression if it has one, and say what they were."""
@@ -99,9 +99,9 @@ class Session(Definitions):
 
     def _take_tensors(self, tensors: Mapping[str, np.ndarray]) -> str:
         """Bind variables to tensors, and say which."""
-        made = {name: typed(array) for name, array in tensors.items()}
-        self._keep(self.module, {**self._values, **made})
-        lines = [f"{spelled('%', name)} : {type_says(value.type)}" for name, value in made.items()]
+        typed_values = {name: typed(array) for name, array in tensors.items()}
+        self._keep(self.module, {**self._values, **typed_values})
+        lines = [f"{spelled('%', name)} : {type_says(value.type)}" for name, value in typed_values.items()]
         more = len(lines) - _MOST_SHOWN
         return "\n".join([*lines[:_MOST_SHOWN], *([f"and {more} more; :names lists them"] if more > 0 else [])])
 

@@ -64,7 +64,7 @@ def _only(module: IRModule, name: str | None) -> IRModule:
 def run_passes(session: Session, argument: str) -> str:
     """Run passes on an expression, a function, or everything; without a list, show which there are."""
     if not argument:
-        rows = [(name, summary(made)) for name, made in PASSES.items()]
+        rows = [(name, summary(pass_class)) for name, pass_class in PASSES.items()]
         width = max(len(n) for n, _ in rows)
         return "\n".join(f"{n:<{width}}  {says}".rstrip() for n, says in rows)
     at = list_end(argument)

@@ -32,8 +32,8 @@ def topk(attrs: Any, x: Any) -> Any:
         raise KernelError(f"an axis of {x.shape[attrs.axis]} entries has not {attrs.k} of them")
     if attrs.k >= 1:
         places = np.take(places, np.arange(attrs.k), axis=attrs.axis)
-    values, found = np.take_along_axis(x, places, attrs.axis), places.astype(np_dtype(attrs.dtype or "int32"))
-    return {"both": (values, found), "values": values, "indices": found}[attrs.ret_type]
+    values, indices = np.take_along_axis(x, places, attrs.axis), places.astype(np_dtype(attrs.dtype or "int32"))
+    return {"both": (values, indices), "values": values, "indices": indices}[attrs.ret_type]
 
 
 def searchsorted(attrs: Any, sequence: Any, values: Any) -> Any:
@@ -45,8 +45,8 @@ def searchsorted(attrs: Any, sequence: Any, values: Any) -> Any:
     if sequence.ndim == 1:
         return np.searchsorted(sequence, values, side).astype(np_dtype(attrs.dtype))
     rows = zip(sequence.reshape(-1, sequence.shape[-1]), values.reshape(-1, values.shape[-1]))
-    found = [np.searchsorted(row, wanted, side) for row, wanted in rows]
-    return np.stack(found).reshape(values.shape).astype(np_dtype(attrs.dtype))
+    positions = [np.searchsorted(row, wanted, side) for row, wanted in rows]
+    return np.stack(positions).reshape(values.shape).astype(np_dtype(attrs.dtype))
 
 
 KERNELS: dict[str, Kernel] = {"sort": sort, "argsort": argsort, "topk": topk, "searchsorted": searchsorted}

@@ -44,8 +44,8 @@ def wide(x: np.ndarray) -> np.ndarray:
 
 def round_away(x: np.ndarray) -> np.ndarray:
     """To the nearest whole number, halves away from zero."""
-    whole = np.trunc(x)
-    return np.where(np.abs(x - whole) >= x.dtype.type(0.5), whole + np.copysign(x.dtype.type(1), x), whole).astype(x.dtype)
+    truncated = np.trunc(x)
+    return np.where(np.abs(x - truncated) >= x.dtype.type(0.5), truncated + np.copysign(x.dtype.type(1), x), truncated).astype(x.dtype)
 
 
 def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -65,8 +65,8 @@ def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         limit = x.dtype.type(2.0 ** (63 if carrier is np.int64 else 31))
         inside = (x >= -limit) & (x < limit)
         if not inside.all():
-            whole = np.where(inside, x, x.dtype.type(0)).astype(carrier)
-            return np.where(inside, whole, np.iinfo(carrier).min).astype(dtype)
+            truncated = np.where(inside, x, x.dtype.type(0)).astype(carrier)
+            return np.where(inside, truncated, np.iinfo(carrier).min).astype(dtype)
         return x.astype(carrier).astype(dtype)
     if source.kind == "V" and not is_float(source):
         x = x.astype(np.int32)

@@ -107,9 +107,9 @@ def fast_step(node: Call) -> Callable[[int, tuple[int, ...]], Step] | None:
     if not isinstance(node.op, Op):
         return None
     name = node.op.name
-    found = _ARITHMETIC.get(name) or _COMPARISONS.get(name)
-    if found is not None:
-        make = found
+    ufunc = _ARITHMETIC.get(name) or _COMPARISONS.get(name)
+    if ufunc is not None:
+        make = ufunc
         left, right = _scalar_dtype(node.args[0]), _scalar_dtype(node.args[1])
         if left is None or left != right or left not in _NUMBERS:
             return None

@@ -138,12 +138,12 @@ def resized(
     are copied as they are."""
     count = len(size)
     order = "NC" + _SPACE[count]
-    made = plain = to_plain(x, layout, order)
+    image = plain = to_plain(x, layout, order)
     rounding = rounding or ("round" if mode == "align_corners" else "floor")
     if rounding not in _ROUND:
         raise KernelError(f"there is no rounding method {rounding}")
     if method != "nearest_neighbor":
-        made = made.astype(x.dtype if x.dtype == np.float64 else _F)
+        image = image.astype(x.dtype if x.dtype == np.float64 else _F)
     outside = np.zeros([1] * plain.ndim, np.bool_)
     for i in reversed(range(count)):
         old, new = plain.shape[2 + i], size[i]
@@ -152,15 +152,15 @@ def resized(
         how: Any = _ROUND[rounding]
         if method == "nearest_neighbor" and mode == "asymmetric" and count == 2 and _whole_steps(old, new):
             how, at = np.floor, np.arange(new) // (new // old)
-        made = _interpolate(made, 2 + i, at, method, how, alpha, exclude)
+        image = _interpolate(image, 2 + i, at, method, how, alpha, exclude)
         if mode == "tf_crop_and_resize":
             shape = [1] * plain.ndim
             shape[2 + i] = -1
             outside = outside | ((at < 0) | (at > old - 1)).reshape(shape)
-    made = convert(np.asarray(made), dtype or x.dtype)
+    image = convert(np.asarray(image), dtype or x.dtype)
     if outside.any():
-        made = np.where(outside, convert(np.asarray(_F(extrapolation)), made.dtype), made)
-    return from_plain(made, order, layout)
+        image = np.where(outside, convert(np.asarray(_F(extrapolation)), image.dtype), image)
+    return from_plain(image, order, layout)
 
 
 def _upsampled(attrs: Any, x: Any, order: str, scales: Sequence[float], mode: str) -> Any:
@@ -186,11 +186,11 @@ def crop_and_resize(attrs: Any, x: Any, boxes: Any, numbers: Any) -> Any:
     """Each box (top, left, bottom, right, from 0 to 1) of the image that its number names."""
     plain, boxes = to_plain(x, attrs.layout, "NCHW").astype(_F), wide(boxes)
     method = METHODS.get(attrs.method, attrs.method)
-    made = []
+    crops = []
     check_range(numbers, len(plain))
     for box, number in zip(boxes, numbers):
         if 0 in attrs.crop_size:
-            made.append(np.zeros((plain.shape[1], *attrs.crop_size), _F))
+            crops.append(np.zeros((plain.shape[1], *attrs.crop_size), _F))
             continue
         part = plain[int(number)]
         outside = np.zeros((1, 1, 1), np.bool_)
@@ -204,8 +204,8 @@ def crop_and_resize(attrs: Any, x: Any, boxes: Any, numbers: Any) -> Any:
             part = _interpolate(part, 1 + i, known, method, round_away, -0.5, False)
             beyond = (at < 0) | (at > size - 1)
             outside = outside | beyond.reshape((1, -1, 1) if i == 0 else (1, 1, -1))
-        made.append(np.where(outside, _F(attrs.extrapolation_value), part))
-    out = np.stack(made) if made else np.zeros((0, plain.shape[1], *attrs.crop_size), _F)
+        crops.append(np.where(outside, _F(attrs.extrapolation_value), part))
+    out = np.stack(crops) if crops else np.zeros((0, plain.shape[1], *attrs.crop_size), _F)
     return from_plain(convert(out, out_dtype(attrs, x.dtype)), "NCHW", attrs.layout)
 
 
@@ -216,8 +216,8 @@ def dilation2d(attrs: Any, x: Any, weight: Any) -> Any:
     kernel = convert(to_plain(weight, attrs.kernel_layout, "IHW"), dtype)
     padded = np.ascontiguousarray(pad_space(plain, paddings(attrs.padding, 2)))
     view = windows(padded, kernel.shape[1:], spread(attrs.strides[:2], 2), spread(attrs.dilations[:2], 2))
-    made = plus(view, kernel[..., None, None]).max(axis=(2, 3), initial=limits(dtype)[0])
-    return from_plain(made, "NCHW", attrs.data_layout)
+    dilated = plus(view, kernel[..., None, None]).max(axis=(2, 3), initial=limits(dtype)[0])
+    return from_plain(dilated, "NCHW", attrs.data_layout)
 
 
 def affine_grid(attrs: Any, x: Any) -> Any:
@@ -293,8 +293,8 @@ def grid_sample(attrs: Any, x: Any, grid: Any) -> Any:
             out.append(_between(x[b], at))
         else:
             raise KernelError(f"there is no method {attrs.method}")
-    made = np.stack(out).astype(dtype) if out else np.zeros((0, x.shape[1], *grid.shape[2:]), dtype)
-    return from_plain(made, order, attrs.layout)
+    sampled = np.stack(out).astype(dtype) if out else np.zeros((0, x.shape[1], *grid.shape[2:]), dtype)
+    return from_plain(sampled, order, attrs.layout)
 
 
 def _bicubic(image: Any, places: Any, inside: Any) -> Any:

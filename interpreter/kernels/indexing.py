@@ -41,8 +41,8 @@ def take(attrs: Any, x: Any, indices: Any) -> Any:
     axis = norm_axis(attrs.axis, x.ndim)
     lead, inner = x.shape[:batch], at.shape[batch:]
     flat = at.reshape((*lead, *[1] * (axis - batch), -1, *[1] * (x.ndim - axis - 1)))
-    found = np.take_along_axis(x, flat, axis)
-    return found.reshape((*x.shape[:axis], *inner, *x.shape[axis + 1 :]))
+    taken = np.take_along_axis(x, flat, axis)
+    return taken.reshape((*x.shape[:axis], *inner, *x.shape[axis + 1 :]))
 
 
 def gather(attrs: Any, x: Any, indices: Any) -> Any:

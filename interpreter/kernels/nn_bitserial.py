@@ -62,8 +62,8 @@ def bitserial_conv2d(attrs: Any, x: Any, weight: Any) -> Any:
     dtype = out_dtype(attrs, x.dtype)
     if kernel.shape[0] != attrs.channels or kernel.shape[2:] != tuple(attrs.kernel_size):
         raise KernelError(f"the weight {kernel.shape} does not make {attrs.channels} channels of {attrs.kernel_size}")
-    made = convolve(data, kernel, attrs.strides, paddings(attrs.padding, 2), 1, 1, dtype)
-    return from_plain(made, "NCHW", attrs.data_layout)
+    sums = convolve(data, kernel, attrs.strides, paddings(attrs.padding, 2), 1, 1, dtype)
+    return from_plain(sums, "NCHW", attrs.data_layout)
 
 
 def bitserial_dense(attrs: Any, x: Any, weight: Any) -> Any:

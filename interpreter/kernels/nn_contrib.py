@@ -101,8 +101,8 @@ def _plain_conv(attrs: Any, x: Any, weight: Any, order: str) -> Any:
     if not is_float(dtype):
         data, weight = convert(data, dtype), convert(weight, dtype)
     pads = paddings(attrs.padding, count)
-    made = convolve(data, weight, attrs.strides, pads, attrs.dilation, attrs.groups, dtype)
-    return from_plain(made, order, attrs.out_layout or attrs.data_layout)
+    sums = convolve(data, weight, attrs.strides, pads, attrs.dilation, attrs.groups, dtype)
+    return from_plain(sums, order, attrs.out_layout or attrs.data_layout)
 
 
 def _need_axes(weight: Any, rank: int) -> None:
@@ -178,14 +178,14 @@ def correlation(attrs: Any, first: Any, second: Any) -> Any:
         return view[..., : extents[0], : extents[1]]
 
     radius = reach // step
-    made = []
+    displaced = []
     here = patches(first, reach, reach)
     for dy in range(-radius, radius + 1):
         for dx in range(-radius, radius + 1):
             there = patches(second, reach + dy * step, reach + dx * step)
             values = here * there if attrs.is_multiply else np.abs(here - there)
-            made.append(values.sum(axis=(1, 2, 3), dtype=first.dtype))
-    return np.stack(made, axis=1) / first.dtype.type(max(size * size * first.shape[1], 1))
+            displaced.append(values.sum(axis=(1, 2, 3), dtype=first.dtype))
+    return np.stack(displaced, axis=1) / first.dtype.type(max(size * size * first.shape[1], 1))
 
 
 def deformable_conv2d(attrs: Any, x: Any, offset: Any, weight: Any) -> Any:
@@ -215,9 +215,9 @@ def deformable_conv2d(attrs: Any, x: Any, offset: Any, weight: Any) -> Any:
             taken[n, part] = np.where(outside, kind(0), bilinear(data[n, part], y, across))
     dtype = out_dtype(attrs, x.dtype)
     flat = taken.reshape(len(data), attrs.groups, data.shape[1] // attrs.groups * height * width, rows * columns)
-    made = exact_matmul(kernel.reshape(attrs.groups, kernel.shape[0] // attrs.groups, flat.shape[2]), flat, dtype)
-    made = made.reshape(len(data), kernel.shape[0], rows, columns)
-    return from_plain(made, "NCHW", attrs.out_layout or attrs.data_layout)
+    sums = exact_matmul(kernel.reshape(attrs.groups, kernel.shape[0] // attrs.groups, flat.shape[2]), flat, dtype)
+    sums = sums.reshape(len(data), kernel.shape[0], rows, columns)
+    return from_plain(sums, "NCHW", attrs.out_layout or attrs.data_layout)
 
 
 def conv_blocks(attrs: Any, data: Any, weight: Any) -> Any:

@@ -103,18 +103,18 @@ def conv2d_backward_weight(attrs: Any, grad: Any, data: Any) -> Any:
     """Each weight's share of the result: the sum of the data under it times the gradient. `data_layout` is the
     gradient's, `kernel_layout` the data's."""
     dtype = out_dtype(attrs, grad.dtype)
-    made, plain = to_plain(grad, attrs.data_layout, "NCHW"), to_plain(data, attrs.kernel_layout, "NCHW")
+    gradient, plain = to_plain(grad, attrs.data_layout, "NCHW"), to_plain(data, attrs.kernel_layout, "NCHW")
     groups = attrs.groups
     padded = np.ascontiguousarray(pad_space(plain, paddings(attrs.padding, 2)))
     view = windows(padded, attrs.kernel_size, spread(attrs.strides, 2), spread(attrs.dilation, 2))
-    view = view[..., : made.shape[2], : made.shape[3]]
-    if view.shape[4:] != made.shape[2:]:
-        raise KernelError(f"the gradient's extents {made.shape[2:]} are not the convolution's {view.shape[4:]}")
+    view = view[..., : gradient.shape[2], : gradient.shape[3]]
+    if view.shape[4:] != gradient.shape[2:]:
+        raise KernelError(f"the gradient's extents {gradient.shape[2:]} are not the convolution's {view.shape[4:]}")
     view = view.reshape(view.shape[0], groups, view.shape[1] // groups, *view.shape[2:])
-    made = made.reshape(made.shape[0], groups, made.shape[1] // groups, *made.shape[2:])
+    gradient = gradient.reshape(gradient.shape[0], groups, gradient.shape[1] // groups, *gradient.shape[2:])
     if not is_float(dtype):  # the factors of integers are integers
-        made, view = convert(made, dtype), convert(view, dtype)
-    weight = np.einsum("ngoyx,ngiabyx->goiab", made.astype(np.float64), view.astype(np.float64))
+        gradient, view = convert(gradient, dtype), convert(view, dtype)
+    weight = np.einsum("ngoyx,ngiabyx->goiab", gradient.astype(np.float64), view.astype(np.float64))
     weight = weight % 2 if dtype.kind == "b" else weight
     weight = convert(weight.reshape(weight.shape[0] * weight.shape[1], *weight.shape[2:]), dtype)
     return from_plain(weight, "OIHW", attrs.out_layout)

@@ -26,8 +26,8 @@ def bias_add(attrs: Any, x: Any, bias: Any) -> Any:
 def relu(attrs: Any, x: Any) -> Any:
     """Elements that are not greater than zero become zero. These include -0 and nan."""
     zero = x.dtype.type(0)
-    found = np.fmax(x, zero)
-    return found + zero if is_float(x.dtype) else found
+    positive = np.fmax(x, zero)
+    return positive + zero if is_float(x.dtype) else positive
 
 
 def leaky_relu(attrs: Any, x: Any) -> Any:
@@ -136,8 +136,8 @@ def nll_loss(attrs: Any, predictions: Any, targets: Any, weights: Any) -> Any:
     if ((classes < 0) | (classes >= weights.shape[0])).any():
         raise KernelError(f"a target is none of the {weights.shape[0]} classes")
     weight = np.where(used, weights[classes], weights.dtype.type(0))
-    found = np.take_along_axis(predictions, classes[:, None], axis=1)[:, 0]
-    loss = np.where(used, -found * weight, found.dtype.type(0))
+    picked = np.take_along_axis(predictions, classes[:, None], axis=1)[:, 0]
+    loss = np.where(used, -picked * weight, picked.dtype.type(0))
     if attrs.reduction == "none":
         return loss
     return loss.sum(dtype=loss.dtype) / (weight.sum(dtype=loss.dtype) if attrs.reduction == "mean" else loss.dtype.type(1))

@@ -150,21 +150,21 @@ def _pool_grad(greatest: bool) -> Kernel:
 
     def kernel(attrs: Any, grad: Any, x: Any) -> Any:
         plain, order = _space_last(x, attrs.layout, 2)
-        given, _ = _space_last(grad, attrs.layout, 2)
-        if not given.size:
+        gradient, _ = _space_last(grad, attrs.layout, 2)
+        if not gradient.size:
             return np.zeros_like(x)
         pool = _Windows(attrs, plain.shape[-2:])
         places = pool.over(np.arange(plain.size).reshape(plain.shape), -1)
-        places = places[..., : given.shape[-2], : given.shape[-1]]
-        share = np.broadcast_to(given[:, :, None, None], places.shape)
+        places = places[..., : gradient.shape[-2], : gradient.shape[-1]]
+        share = np.broadcast_to(gradient[:, :, None, None], places.shape)
         out = np.zeros(plain.size + 1, _carrier(plain).dtype)  # the last one takes what falls on the padding
         if greatest:
-            seen = pool.over(plain, _lowest(plain.dtype))[..., : given.shape[-2], : given.shape[-1]]
+            seen = pool.over(plain, _lowest(plain.dtype))[..., : gradient.shape[-2], : gradient.shape[-1]]
             flat = seen.reshape(*seen.shape[:2], -1, *seen.shape[4:])
             best = np.expand_dims(flat.argmax(axis=2), 2)
-            np.add.at(out, np.take_along_axis(places.reshape(flat.shape), best, 2)[:, :, 0], given)
+            np.add.at(out, np.take_along_axis(places.reshape(flat.shape), best, 2)[:, :, 0], gradient)
         else:
-            number = pool.counted(plain.shape[-2:], attrs.count_include_pad)[: given.shape[-2], : given.shape[-1]]
+            number = pool.counted(plain.shape[-2:], attrs.count_include_pad)[: gradient.shape[-2], : gradient.shape[-1]]
             np.add.at(out, places, share / np.asarray(number, out.dtype))
         return from_plain(out[:-1].reshape(plain.shape).astype(x.dtype), order, attrs.layout)
 

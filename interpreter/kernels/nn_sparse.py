@@ -41,8 +41,8 @@ def sparse_transpose(attrs: Any, values: Any, indices: Any, indptr: Any) -> Any:
     check_range(indices, size)
     rows = np.repeat(np.arange(size), np.diff(starts))
     order = np.argsort(indices, kind="stable")
-    found = np.concatenate([[0], np.cumsum(np.bincount(indices.astype(np.int64), minlength=size))])
-    return values[order], rows[order].astype(indices.dtype), found.astype(indptr.dtype)
+    row_starts = np.concatenate([[0], np.cumsum(np.bincount(indices.astype(np.int64), minlength=size))])
+    return values[order], rows[order].astype(indices.dtype), row_starts.astype(indptr.dtype)
 
 
 def sparse_add(attrs: Any, dense: Any, values: Any, indices: Any, indptr: Any) -> Any:
@@ -64,8 +64,8 @@ def sparse_conv2d(attrs: Any, x: Any, values: Any, indices: Any, indptr: Any) ->
         axes = (0, 4, 5, 2, 3, 1) if attrs.layout == "NHWC" else (0, 4, 5, 1, 2, 3)
         nhwc = view.transpose(axes).reshape(*nhwc.shape[:3], 9 * nhwc.shape[3])
     weight = dense_of(values, indices, indptr, nhwc.shape[-1])
-    made = exact_matmul(nhwc, weight.T, x.dtype)
-    return made if attrs.layout == "NHWC" else np.ascontiguousarray(made.transpose(0, 3, 1, 2))
+    sums = exact_matmul(nhwc, weight.T, x.dtype)
+    return sums if attrs.layout == "NHWC" else np.ascontiguousarray(sums.transpose(0, 3, 1, 2))
 
 
 KERNELS: dict[str, Kernel] = {

@@ -213,9 +213,9 @@ def softmax(attrs: Any, x: Any, in_scale: Any, in_zero: Any, scale: Any, zero: A
     unit = np.int32(round_away(np.asarray(np.float32(1) / np.float32(in_scale))))
     apart = shifted - shifted.max(axis=axis, keepdims=True, initial=np.iinfo(np.int32).min)
     power = apart + (apart >> np.int32(1)) - (apart >> np.int32(4))
-    whole = np.clip((power - np.fmod(power, -unit)) // -unit, np.int32(0), np.int32(20))
-    rest = power + whole * unit
-    exps = ((rest >> np.int32(1)) + unit) << (whole.max(axis=axis, keepdims=True, initial=0) - whole)
+    exponent = np.clip((power - np.fmod(power, -unit)) // -unit, np.int32(0), np.int32(20))
+    rest = power + exponent * unit
+    exps = ((rest >> np.int32(1)) + unit) << (exponent.max(axis=axis, keepdims=True, initial=0) - exponent)
     sums = exps.sum(axis=axis, keepdims=True, dtype=np.int32)
     output = (np.int32(1 << 30) // sums * exps) >> np.int32(30 - 7)
     return requantize_to(output, np.float32(1 / 128), _INT32.type(0), scale, zero, np.dtype(np.int8), 0)

@@ -86,13 +86,13 @@ def _arg(greatest: bool) -> Kernel:
         if attrs.select_last_index:
             flat = flat[..., ::-1]
         if not flat.size:
-            found = np.zeros(flat.shape[:-1], np.int32)
-            return found.reshape([1 if i in axes else n for i, n in enumerate(x.shape)]) if attrs.keepdims else found
-        found = (np.argmax if greatest else np.argmin)(flat, axis=-1)
+            index = np.zeros(flat.shape[:-1], np.int32)
+            return index.reshape([1 if i in axes else n for i, n in enumerate(x.shape)]) if attrs.keepdims else index
+        index = (np.argmax if greatest else np.argmin)(flat, axis=-1)
         if attrs.select_last_index:
-            found = flat.shape[-1] - 1 - found
-        found = np.asarray(found, np.int32)
-        return found.reshape([1 if i in axes else n for i, n in enumerate(x.shape)]) if attrs.keepdims else found
+            index = flat.shape[-1] - 1 - index
+        index = np.asarray(index, np.int32)
+        return index.reshape([1 if i in axes else n for i, n in enumerate(x.shape)]) if attrs.keepdims else index
 
     return kernel
 

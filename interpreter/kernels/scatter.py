@@ -113,11 +113,11 @@ def dilate(attrs: Any, x: Any) -> Any:
 
 
 def collapse_sum_to(attrs: Any, x: Any, shape: Any) -> Any:
-    made = tuple(int(n) for n in shape)
-    said = attrs.shape or made
-    if len(said) != len(made) or any(isinstance(d, int) and d != n for d, n in zip(said, made)):
-        raise KernelError(f"the shape is {made}, but the attribute shape is {list(said)}")
-    return collapse_sum(x, made)
+    target = tuple(int(n) for n in shape)
+    said = attrs.shape or target
+    if len(said) != len(target) or any(isinstance(d, int) and d != n for d, n in zip(said, target)):
+        raise KernelError(f"the shape is {target}, but the attribute shape is {list(said)}")
+    return collapse_sum(x, target)
 
 
 def dense(indices: Any, values: Any, default: Any, shape: Sequence[int]) -> Any:
@@ -145,16 +145,16 @@ def sparse_reshape(attrs: Any, indices: Any, old: Any, new: Any) -> Any:
         shape[shape.index(-1)] = total // known if known else 0
     if min([0, *source, *shape]) < 0 or math.prod(shape) != total:
         raise KernelError(f"{total} elements do not fit into the shape {tuple(shape)}")
-    made = np.asarray(shape, new.dtype)
+    new_shape = np.asarray(shape, new.dtype)
     if not indices.size or not shape or not total:
-        return np.zeros((len(indices), len(shape)), indices.dtype), made
+        return np.zeros((len(indices), len(shape)), indices.dtype), new_shape
     if shape == source:
-        return indices, made
+        return indices, new_shape
     # An index beyond its extent counts on in the next row, as it does in TVM.
     flat = indices.astype(np.int64) @ _steps(source)
     places = flat[:, None] // _steps(shape)
     places[:, 1:] %= np.asarray(shape[1:], np.int64)
-    return places.astype(indices.dtype), made
+    return places.astype(indices.dtype), new_shape
 
 
 def _steps(shape: Sequence[int]) -> np.ndarray:
@@ -177,8 +177,8 @@ def dft(attrs: Any, real: Any, imaginary: Any) -> Any:
     if not real.size:
         return real.copy(), imaginary.copy()
     signal = real.astype(np.float64) + 1j * imaginary.astype(np.float64)
-    found = (np.fft.ifft if attrs.inverse else np.fft.fft)(signal, axis=-1)
-    return found.real.astype(real.dtype), found.imag.astype(real.dtype)
+    spectrum = (np.fft.ifft if attrs.inverse else np.fft.fft)(signal, axis=-1)
+    return spectrum.real.astype(real.dtype), spectrum.imag.astype(real.dtype)
 
 
 def stft(attrs: Any, x: Any, window: Any) -> Any:
@@ -191,10 +191,10 @@ def stft(attrs: Any, x: Any, window: Any) -> Any:
     frames = (signal.shape[1] - attrs.n_fft) // attrs.hop_length + 1
     places = np.arange(frames)[:, None] * attrs.hop_length + np.arange(size)
     turns = np.exp(-2j * np.pi * np.arange(bins)[:, None] * np.arange(size) / size)
-    made = np.einsum("nfw,bw->nbf", signal[:, places] * window, turns)
+    spectra = np.einsum("nfw,bw->nbf", signal[:, places] * window, turns)
     if attrs.normalized:
-        made = made / np.sqrt(attrs.n_fft)
-    out = np.stack([made.real, made.imag], axis=-1).astype(x.dtype)
+        spectra = spectra / np.sqrt(attrs.n_fft)
+    out = np.stack([spectra.real, spectra.imag], axis=-1).astype(x.dtype)
     return out.reshape(*x.shape[:-1], *out.shape[1:])
 
 
@@ -213,13 +213,13 @@ def unique(attrs: Any, x: Any) -> Any:
         out[:number] = part
         return out
 
-    found = (
+    results = (
         filled(values, 0, x.dtype),
         filled(first, x.shape[0], np.int32),
         inverse.reshape(-1).astype(np.int32),
         np.asarray([number], np.int32),
     )
-    return (*found, filled(counts, 0, np.int32)) if attrs.return_counts else found
+    return (*results, filled(counts, 0, np.int32)) if attrs.return_counts else results
 
 
 def sparse_fill_empty_rows(attrs: Any, indices: Any, values: Any, shape: Any, default: Any) -> Any:

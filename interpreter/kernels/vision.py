@@ -52,8 +52,8 @@ def multibox_transform_loc(attrs: Any, probability: Any, location: Any, anchor: 
 def _to_top(rows: Any, keep: Any, fill: int = -1) -> Any:
     """The rows to keep of each batch first, in their order, and a fill value behind them."""
     out = np.full_like(rows, fill)
-    for made, had, kept in zip(out, rows, keep):
-        made[: kept.sum()] = had[kept]
+    for result, had, kept in zip(out, rows, keep):
+        result[: kept.sum()] = had[kept]
     return out
 
 
@@ -130,9 +130,9 @@ def _suppressed(attrs: Any, rows: Any, limit: int, threshold: Any) -> np.ndarray
 def all_class_non_max_suppression(attrs: Any, boxes: Any, scores: Any, limit: Any, iou_threshold: Any, score_threshold: Any) -> Any:
     """For each batch and class the boxes that remain, best first. Rows behind the counted ones are 0."""
     batch, classes, number = scores.shape
-    found: list[list[tuple[int, int, Any]]] = []
+    chosen: list[list[tuple[int, int, Any]]] = []
     for b in range(batch):
-        found.append([])
+        chosen.append([])
         for c in range(classes):
             order = np.argsort(-wide(scores[b, c]), kind="stable")
             order = order[scores[b, c][order] > score_threshold]
@@ -140,21 +140,21 @@ def all_class_non_max_suppression(attrs: Any, boxes: Any, scores: Any, limit: An
             alive = np.full(len(order), iou_threshold > 0)
             for at, j in enumerate(order):
                 if alive[at] and most:
-                    found[b].append((c, int(j), scores[b, c, j]))
+                    chosen[b].append((c, int(j), scores[b, c, j]))
                     most -= 1
                     alive[at + 1 :] &= ~(
                         (scores[b, c][order[at + 1 :]] > 0) & (overlap(boxes[b, j], boxes[b, order[at + 1 :]]) >= iou_threshold)
                     )
     if attrs.output_format == "onnx":
-        rows = [(b, c, j) for b, each in enumerate(found) for c, j, _ in each]
+        rows = [(b, c, j) for b, each in enumerate(chosen) for c, j, _ in each]
         out = np.zeros((batch * classes * number, 3), np.int64)
         out[: len(rows)] = np.asarray(rows, np.int64).reshape(-1, 3)
         return out, np.asarray([len(rows)], np.int64)
     out, best = np.zeros((batch, classes * number, 2), np.int64), np.zeros((batch, classes * number), np.float32)
-    for b, each in enumerate(found):
+    for b, each in enumerate(chosen):
         out[b, : len(each)] = np.asarray([(c, j) for c, j, _ in each], np.int64).reshape(-1, 2)
         best[b, : len(each)] = [s for _, _, s in each]
-    return out, best, np.asarray([len(each) for each in found], np.int64)
+    return out, best, np.asarray([len(each) for each in chosen], np.int64)
 
 
 def regular_non_max_suppression(attrs: Any, boxes: Any, scores: Any) -> Any:
@@ -176,7 +176,7 @@ def regular_non_max_suppression(attrs: Any, boxes: Any, scores: Any) -> Any:
                     best.append((column[j], int(j), c))
                     taken += 1
                     alive[at + 1 :] &= ~(_plain_overlap(boxes[b, j], boxes[b, order[at + 1 :]]) > attrs.iou_threshold)
-            best = sorted(best, key=lambda found: -found[0])[:most]
+            best = sorted(best, key=lambda detection: -detection[0])[:most]
         counts[b] = len(best)
         for row, (score, j, c) in enumerate(best):
             out_boxes[b, row], out_classes[b, row], out_scores[b, row] = boxes[b, j], c, score
@@ -197,8 +197,8 @@ def _pooled(attrs: Any, data: Any, rois: Any, pool: Any) -> Any:
     plain, rois = wide(to_plain(data, attrs.layout, "NCHW")), wide(rois)
     check_range(rois[:, 0].astype(np.int64), len(plain))
     size = (plain.shape[1], *attrs.pooled_size)
-    made = [pool(plain[int(roi[0])], roi[1:]) for roi in rois]
-    out = np.stack(made) if made else np.zeros((0, *size))
+    regions = [pool(plain[int(roi[0])], roi[1:]) for roi in rois]
+    out = np.stack(regions) if regions else np.zeros((0, *size))
     return from_plain(out.astype(data.dtype), "NCHW", attrs.layout)
 
 
@@ -261,14 +261,14 @@ def anchors_of(attrs: Any) -> Any:
     """The windows around one cell, for each ratio and scale, (anchor, 4) of float32: left, top, right, bottom."""
     base = float(attrs.feature_stride)
     centre = 0.5 * (base - 1)
-    made = []
+    anchors = []
     for ratio in attrs.ratios:
         across = np.floor(np.sqrt(np.floor(base * base / ratio)) + 0.5)
         down = np.floor(across * ratio + 0.5)
         for scale in attrs.scales:
             w, h = 0.5 * (across * scale - 1), 0.5 * (down * scale - 1)
-            made.append((centre - w, centre - h, centre + w, centre + h))
-    return np.asarray(made, np.float32)
+            anchors.append((centre - w, centre - h, centre + w, centre + h))
+    return np.asarray(anchors, np.float32)
 
 
 def _regions(attrs: Any, scores: Any, moves: Any, info: Any) -> Any:

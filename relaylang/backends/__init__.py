@@ -71,8 +71,8 @@ def compile_module(
     if backend is None:
         raise RelayError(error("R0601", f"unknown target {first.name}"))
     compile_rest = partial(compile_module, target=fallback) if fallback else None
-    given = (mod, first, fallback, dict(params or {}), entry, compile_rest)
+    arguments = (mod, first, fallback, dict(params or {}), entry, compile_rest)
     if backend.package:
-        return compile_added(backend, first.name, *given)
-    artifact: Artifact = importlib.import_module(backend.module).compile_for(*given)
+        return compile_added(backend, first.name, *arguments)
+    artifact: Artifact = importlib.import_module(backend.module).compile_for(*arguments)
     return artifact

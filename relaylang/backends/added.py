@@ -33,13 +33,13 @@ def compile_added(
     check(mod)
     compile_for = backend.compile_for or importlib.import_module(backend.module).compile_for
     rest = {"compile_rest": compile_rest} if "compile_rest" in inspect.signature(compile_for).parameters else {}
-    made = _called(name, "compile_for", compile_for, mod, target, list(fallback), dict(params), entry, **rest)
+    artifact = _called(name, "compile_for", compile_for, mod, target, list(fallback), dict(params), entry, **rest)
     for wanted in ("run", "save", "input_names"):
-        if not hasattr(made, wanted):
-            what = "nothing (None)" if made is None else f"a value of type {type(made).__name__}"
+        if not hasattr(artifact, wanted):
+            what = "nothing (None)" if artifact is None else f"a value of type {type(artifact).__name__}"
             notes = ["an artifact has run(**inputs), save(path) and input_names"]
             raise RelayError(error("R0604", f"the backend {name} made {what}, which has no {wanted}", notes=notes))
-    return Added(name, made)
+    return Added(name, artifact)
 
 
 def _called(name: str, where: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:

@@ -243,8 +243,8 @@ def _nested(place: str, value: Any) -> Any:
 
 def named_tensor(place: str, value: Any) -> Named:
     """The parser of a tensor in a manifest."""
-    found = _NAMED(place, value)
-    return found["name"], TensorSpec(*tensor_spec(place, [found["shape"], found["dtype"]]))
+    fields = _NAMED(place, value)
+    return fields["name"], TensorSpec(*tensor_spec(place, [fields["shape"], fields["dtype"]]))
 
 
 _NAMED = record({"name": text, "shape": several(count), "dtype": text})

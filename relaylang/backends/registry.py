@@ -153,20 +153,20 @@ def find_backend(name: str) -> Backend | None:
     known = BACKENDS.get(name)
     if known is not None:
         return known
-    found = load_installed(BACKEND_GROUP, name)
-    if found is None:
+    plugin = load_installed(BACKEND_GROUP, name)
+    if plugin is None:
         return None
-    made = getattr(found, "compile_for", None)
-    if not callable(made) and not getattr(found, "module", ""):
+    compile_for = getattr(plugin, "compile_for", None)
+    if not callable(compile_for) and not getattr(plugin, "module", ""):
         raise wrong_plugin(BACKEND_GROUP, name, "has no function compile_for")
-    options = getattr(found, "options", None) or {}
+    options = getattr(plugin, "options", None) or {}
     kinds = (int, float, str, bool)
     if not isinstance(options, Mapping) or not all(isinstance(k, str) and v in kinds for k, v in options.items()):
         raise wrong_plugin(BACKEND_GROUP, name, "has options that are no names with int, float, str or bool")
-    said = getattr(found, "doc", None) or (getattr(found, "__doc__", None) if not isinstance(found, Backend) else None)
+    said = getattr(plugin, "doc", None) or (getattr(plugin, "__doc__", None) if not isinstance(plugin, Backend) else None)
     doc = str(said or "").strip().partition("\n")[0]
-    module = found.module if isinstance(found, Backend) else ""
-    BACKENDS[name] = Backend(module, doc, dict(options), made, package_of(BACKEND_GROUP, name))
+    module = plugin.module if isinstance(plugin, Backend) else ""
+    BACKENDS[name] = Backend(module, doc, dict(options), compile_for, package_of(BACKEND_GROUP, name))
     return BACKENDS[name]
 
 
@@ -251,15 +251,15 @@ def split_targets(text: str) -> list[str]:
 def _from_json(text: str) -> Target:
     """A target from TVM's JSON for one. Raises `RelayError` (R0601, R0602)."""
     try:
-        found = json.loads(text)
+        fields = json.loads(text)
     except (ValueError, RecursionError):
         raise RelayError(error("R0602", "the target begins as JSON, and is none", notes=['write {"kind": "c"}'])) from None
-    kind = found.pop("kind", None)
+    kind = fields.pop("kind", None)
     if not isinstance(kind, str):
         raise RelayError(error("R0601", 'the target has no kind: write {"kind": "c"}'))
     options = {}
     name = _backend_name(kind, None)
-    for key, value in found.items():
+    for key, value in fields.items():
         plain = ",".join(map(str, value)) if isinstance(value, list) else value
         options[key] = json.dumps(plain) if isinstance(plain, dict) else plain
     return with_options(Target(name), options)

@@ -34,10 +34,10 @@ class Target:
 
 def threads_of(options: Mapping[str, Any]) -> int | None:
     """The most threads that the options allow; None where that is left to who runs the program."""
-    given = options.get("num-threads", options.get("num_threads"))
-    if given is not None and int(given) < 1:
-        raise RelayError(error("R0602", f"option -num-threads wants a number from 1 on, not {given}"))
-    return int(given) if given is not None else None
+    threads = options.get("num-threads", options.get("num_threads"))
+    if threads is not None and int(threads) < 1:
+        raise RelayError(error("R0602", f"option -num-threads wants a number from 1 on, not {threads}"))
+    return int(threads) if threads is not None else None
 
 
 def _quoted(value: str) -> str:

@@ -143,8 +143,8 @@ def _untyped(node: Var | MetaRef) -> Diagnostic:
 def _unused(path: str, unused: Sequence[str], names: Sequence[str]) -> Diagnostic:
     """The note on names of a file that no parameter has."""
     shown = ", ".join(unused[:5]) + (", ..." if len(unused) > 5 else "")
-    near = {name: found for name in unused[:5] if (found := did_you_mean(name, names))}
-    notes = [f"did you mean {found} for {name}?" for name, found in near.items()]
+    near = {name: nearest for name in unused[:5] if (nearest := did_you_mean(name, names))}
+    notes = [f"did you mean {nearest} for {name}?" for name, nearest in near.items()]
     title = f"{path} has {shown}, which no parameter is called"
     return error("R0705", title, severity="note", notes=notes)
 
@@ -185,8 +185,8 @@ def free_inputs(args: argparse.Namespace, inputs: Mapping[str, str]) -> dict[str
 
 def needed_by(params: Sequence[Var], body: Iterable[Expr]) -> list[Var | MetaRef]:
     """A function's parameters, and the missing constants among `body`'s nodes, each name once."""
-    found: dict[str, Var | MetaRef] = {p.name_hint: p for p in params}
+    needed: dict[str, Var | MetaRef] = {p.name_hint: p for p in params}
     for node in body:
         if isinstance(node, MetaRef):
-            found.setdefault(node.name_hint, node)
-    return list(found.values())
+            needed.setdefault(node.name_hint, node)
+    return list(needed.values())

@@ -74,7 +74,7 @@ def _array_difference(a: np.ndarray, b: np.ndarray) -> str | None:
 
 def first_difference(mod: IRModule, passes: Sequence[Pass], inputs: Sequence[Any], entry: str) -> Found:
     """Run the passes one by one, and the program after each, until its result is another one."""
-    found = Found()
+    outcome = Found()
     expected = evaluate(mod, *inputs, entry=entry)
     ctx = PassContext.current()
     for number, item in enumerate(passes, 1):
@@ -87,13 +87,13 @@ def first_difference(mod: IRModule, passes: Sequence[Pass], inputs: Sequence[Any
         except RelayError as problem:
             title = f"{name} makes a program that does not run"
             notes = [d.title for d in problem.diagnostics[:3]]
-            found.diagnostic = error("R0506", title, notes=notes)
-            return found
+            outcome.diagnostic = error("R0506", title, notes=notes)
+            return outcome
         if said is not None:
-            found.diagnostic = error("R0506", f"{name} changes the result: {said}")
-            return found
-        found.lines.append(f"{name} keeps the result")
-    return found
+            outcome.diagnostic = error("R0506", f"{name} changes the result: {said}")
+            return outcome
+        outcome.lines.append(f"{name} keeps the result")
+    return outcome
 
 
 def bisect(mod: IRModule, passes: Sequence[Pass], args: argparse.Namespace, config: dict[str, Any]) -> int:
@@ -107,11 +107,11 @@ def bisect(mod: IRModule, passes: Sequence[Pass], args: argparse.Namespace, conf
     names = {p.name_hint for p in function.params}
     mod = fill_missing(mod, {n: v for n, v in values.items() if n not in names})
     with PassContext(args.opt_level, disabled_pass=args.disable, config=config):
-        found = first_difference(mod, passes, [values[p.name_hint] for p in function.params], entry)
-    for line in found.lines:
+        outcome = first_difference(mod, passes, [values[p.name_hint] for p in function.params], entry)
+    for line in outcome.lines:
         print(line, file=sys.stderr)
-    if found.diagnostic is None:
+    if outcome.diagnostic is None:
         print("no pass changes the result", file=sys.stderr)
         return 0
-    report([found.diagnostic])
+    report([outcome.diagnostic])
     return 1

@@ -69,20 +69,20 @@ def run(args: argparse.Namespace) -> int:
             continue
         try:
             program = load_checked(path, import_options(args))
-            found = []
+            reported = []
             if args.lint or args.fix:
                 from relaylang.cli.linting import linted
 
-                found = linted(program, path, args)
+                reported = linted(program, path, args)
         except RelayError as wrong:
             report(wrong.diagnostics)
             said += wrong.diagnostics
             continue
         report([n for n in program.notes if n.severity != "note" or not args.quiet])
-        report(found)
-        findings += len(found)
+        report(reported)
+        findings += len(reported)
         if not args.quiet:
-            count = f"; {_count(len(found), 'finding')}" if found else ""
+            count = f"; {_count(len(reported), 'finding')}" if reported else ""
             print(f"{program.name}: ok ({summary(program)}{count})")
     return exit_status(said) or int(findings > 0)
 

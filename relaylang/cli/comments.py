@@ -23,11 +23,11 @@ def commented_type(call: Expr) -> Type | None:
     """The type in the comment right behind an expression, or None."""
     if call.span is None:
         return None
-    found = _COMMENT.match(call.span.source.text, call.span.end)
-    if found is None:
+    match = _COMMENT.match(call.span.source.text, call.span.end)
+    if match is None:
         return None
     try:
-        return parse_type(found[1])
+        return parse_type(match[1])
     except RelayError:
         return None
 

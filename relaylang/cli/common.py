@@ -139,17 +139,17 @@ def verified(path: str, run: Callable[[SourceFile], object], quiet: bool = False
 
 def files_below(names: list[str]) -> tuple[list[str], list[Diagnostic]]:
     """The given files, and the .relay files below the given folders; and the unreadable folders."""
-    found: list[str] = []
+    paths: list[str] = []
     said: list[Diagnostic] = []
     for name in names:
         if name == "-" or not Path(name).is_dir():
-            found.append(name)
+            paths.append(name)
             continue
         below = sorted(str(p) for p in Path(name).rglob("*.relay") if p.is_file())
         if not below:
             said.append(error("R0001", f"there is no .relay file below {name}"))
-        found += below
-    return list(dict.fromkeys(found)), said
+        paths += below
+    return list(dict.fromkeys(paths)), said
 
 
 def add_print_options(parser: argparse.ArgumentParser) -> None:

@@ -62,9 +62,9 @@ class Comparison:
         again = _Kept(by_value)
         if by_value:
             program.run(again)
-        found = rows(matches, kept.values, again.differences)
-        print(table(found, name), end="")
-        first = first_difference(found)
+        differences = rows(matches, kept.values, again.differences)
+        print(table(differences, name), end="")
+        first = first_difference(differences)
         if first is not None:
             output, value = first.match.output, first.value
             assert value is not None
@@ -74,28 +74,28 @@ class Comparison:
         return _compare_results(_flat(results), _flat(wanted), name)
 
 
-def _compare_results(found: list[np.ndarray], wanted: list[np.ndarray], name: str) -> int:
-    if [array.shape for array in found] != [array.shape for array in wanted]:
-        shapes = [", ".join(map(str, (array.shape for array in arrays))) for arrays in (found, wanted)]
+def _compare_results(results: list[np.ndarray], wanted: list[np.ndarray], name: str) -> int:
+    if [array.shape for array in results] != [array.shape for array in wanted]:
+        shapes = [", ".join(map(str, (array.shape for array in arrays))) for arrays in (results, wanted)]
         print(f"the results have the shapes {shapes[0]}; those of {name} have {shapes[1]}")
         return 1
-    differences = [difference_of(*pair) for pair in zip(found, wanted)]
+    differences = [difference_of(*pair) for pair in zip(results, wanted)]
     for number, difference in enumerate(differences):
         says = f"the same numbers as in {name}" if difference is None else f"{difference}"
-        print(f"result {number}: {says}" if len(found) > 1 else f"result: {says}")
+        print(f"result {number}: {says}" if len(results) > 1 else f"result: {says}")
     return int(any(difference is not None for difference in differences))
 
 
 def _flat(results: Any) -> list[np.ndarray]:
     """The tensors of a result, in order."""
-    found, stack = [], [results]
+    arrays, stack = [], [results]
     while stack:
         item = stack.pop()
         if isinstance(item, (tuple, list)):
             stack.extend(reversed(item))
         else:
-            found.append(np.asarray(item))
-    return found
+            arrays.append(np.asarray(item))
+    return arrays
 
 
 class _Reference:

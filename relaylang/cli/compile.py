@@ -207,7 +207,7 @@ def _targets(args: argparse.Namespace) -> list[Target]:
     targets = parse_target(args.target)
     if args.emit is not None and targets[0].name != "c":
         raise UsageError(f"relay compile: --emit {args.emit} goes with target c, not {targets[0].name}", "relay compile --help")
-    given = {
+    options = {
         "cc": args.cc,
         "cross-compiler": args.cross_compiler,
         "cross-compiler-options": args.cross_compiler_options,
@@ -217,7 +217,7 @@ def _targets(args: argparse.Namespace) -> list[Target]:
     }
     if args.npu_only and not any("npu-only" in _options(t) for t in targets):
         raise UsageError("relay compile: --npu-only goes with target ethos-u", "relay compile --help")
-    return [with_options(t, {key: value for key, value in given.items() if key in _options(t)}) for t in targets]
+    return [with_options(t, {key: value for key, value in options.items() if key in _options(t)}) for t in targets]
 
 
 def _options(target: Target) -> Mapping[str, type]:

@@ -129,8 +129,8 @@ def _packages() -> Iterator[Finding]:
 
 
 def _name(requirement: str) -> str:
-    found = re.match(r"[\w.\-]+", requirement)
-    return found.group() if found else requirement
+    match = re.match(r"[\w.\-]+", requirement)
+    return match.group() if match else requirement
 
 
 def _package(kind: str, requirement: str, repair: str = "") -> Finding:
@@ -202,14 +202,14 @@ def _extras() -> Iterator[Finding]:
         return
     for extra in sorted(set(extras) - _SKIPPED):
         condition, repair = rf"extra == ['\"]{re.escape(extra)}['\"]", f"pip install 'relaylang[{extra}]'"
-        found = [
+        packages = [
             _package("extra", r, repair)
             for r in requirements
             if re.search(condition, r) and _applies(r) and not r.startswith("relaylang")
         ]
-        lacking = [f for f in found if f.state != "ok"]
+        lacking = [f for f in packages if f.state != "ok"]
         purpose = _EXTRAS.get(extra, "")
-        says = ", ".join(f"{f.name} is missing" if f.state == "missing" else f"{f.name} {f.says}" for f in lacking or found)
+        says = ", ".join(f"{f.name} is missing" if f.state == "missing" else f"{f.name} {f.says}" for f in lacking or packages)
         if not lacking:
             yield Finding("extra", extra, "ok", says)
             continue

@@ -76,18 +76,18 @@ def run(args: argparse.Namespace) -> int:
         mod, values = with_values(mod, wanted, args)
         mod = InferType()(bind_params(mod, values, entry))
         with stages.stage("export"):
-            made = export(mod, form, entry, args.file, _location(args) if form == "onnx" and args.constants else "")
-        if made.constants and args.constants is None:
-            count = len(made.constants)
+            exported = export(mod, form, entry, args.file, _location(args) if form == "onnx" and args.constants else "")
+        if exported.constants and args.constants is None:
+            count = len(exported.constants)
             raise UsageError(
                 f"relay export: {count} constants have no place in Relax text; --constants FILE.npz takes them", "relay export --help"
             )
         with stages.stage("write"), together():
-            if made.external is not None:
-                write_bytes(args.constants, made.external)
+            if exported.external is not None:
+                write_bytes(args.constants, exported.external)
             elif args.constants is not None:
-                save_params(args.constants, dict(made.constants))
-            write_bytes(args.output, made.data)
+                save_params(args.constants, dict(exported.constants))
+            write_bytes(args.output, exported.data)
     return 0
 
 

@@ -65,21 +65,21 @@ def run(args: argparse.Namespace) -> int:
 def one_file(path: str, args: argparse.Namespace) -> bool:
     """Format one file as the options ask for it. Returns whether it differs from its canonical form."""
     source = read_text(path)
-    made = formatted(source.text, source.name)
+    canonical = formatted(source.text, source.name)
     old = source.text if path == "-" else read_bytes(path).decode("utf-8")
-    differs = made != old
+    differs = canonical != old
     if args.diff:
         if differs:
-            changes = difflib.unified_diff(old.splitlines(True), made.splitlines(True), source.name, f"{source.name} (formatted)")
+            changes = difflib.unified_diff(old.splitlines(True), canonical.splitlines(True), source.name, f"{source.name} (formatted)")
             lines = [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in changes]
             sys.stdout.writelines(map(_painted, lines) if use_color(sys.stdout) else lines)
     elif args.check or args.write:
         if differs:
             print(source.name)
     else:
-        write_program(None, made)
+        write_program(None, canonical)
     if args.write and differs:
-        write_text(path, made)
+        write_text(path, canonical)
     return differs
 
 
@@ -88,7 +88,7 @@ def formatted(text: str, name: str) -> str:
     known = IRModule()
     if not import_all(known, text, name):
         return format_text(text, name)
-    marked = IMPORT.sub(lambda found: f'//{_MARK}import "{found[1]}";', text)
+    marked = IMPORT.sub(lambda match: f'//{_MARK}import "{match[1]}";', text)
     return format_text(marked, name, known).replace(f"//{_MARK}", "")
 
 

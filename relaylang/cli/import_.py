@@ -65,8 +65,8 @@ def run(args: argparse.Namespace) -> int:
                 raise RelayError(error("R0001", f"cannot read {file}: it is a directory", notes=notes))
             data = read_bytes(file)
         with stages.stage("import"):
-            made = imported(data, file, import_options(args))
-        if made is None:
+            program = imported(data, file, import_options(args))
+        if program is None:
             notes = [f"relay import takes networks of {KNOWN}", *route(args.file)]
             name = "<stdin>" if args.file == "-" else args.file
             if name.endswith((".relay", ".rly")):
@@ -74,12 +74,12 @@ def run(args: argparse.Namespace) -> int:
             if not data.strip():
                 raise RelayError(error("R0002", f"{name} is empty"))
             raise RelayError(error("R0802", f"{name} is not a network of a known format", notes=notes))
-        report(made.notes)
+        report(program.notes)
         with stages.stage("write"):
             with together():
-                if args.constants is not None and made.params:
-                    save_params(args.constants, made.params)
-                constants = None if made.params else args.constants
+                if args.constants is not None and program.params:
+                    save_params(args.constants, program.params)
+                constants = None if program.params else args.constants
                 how = {"show_types": not args.no_types, "show_spans": args.spans}
-                write_text_and_constants(made.module, args.output, constants, **how)
+                write_text_and_constants(program.module, args.output, constants, **how)
     return 0

@@ -27,20 +27,20 @@ def bad_value(title: str, notes: Sequence[str] = ()) -> RelayError:
 
 def split_inputs(items: Sequence[str]) -> dict[str, str]:
     """`name=value` texts by name; `%name=value` is the same."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for item in items:
         name, equals, value = item.partition("=")
         name = name.strip().removeprefix("%").strip('"')
         if not equals or not name:
             raise bad_value(f"--input wants NAME=VALUE, not {item}", ["for example --input data=x.npy or --input n=3"])
-        if name in found:
+        if name in texts:
             raise bad_value(f"--input {name} is given twice")
-        found[name] = value.strip()
-        ending = _FILE.search(found[name])
+        texts[name] = value.strip()
+        ending = _FILE.search(texts[name])
         if ending is not None:
             takes = "--params takes a .npz, .params or .safetensors file" if ending[1] in _PARAMS else "np.save writes a .npy file"
-            raise bad_value(f"--input {name}={found[name]}: a file of one value ends in .npy", [takes])
-    return found
+            raise bad_value(f"--input {name}={texts[name]}: a file of one value ends in .npy", [takes])
+    return texts
 
 
 #: Files that hold values in another form than `--input` takes.
@@ -216,14 +216,14 @@ def entry_function(mod: IRModule, name: str) -> Function:
 
 def unknown_names(given: Iterable[str], names: Sequence[str]) -> list[Diagnostic]:
     """An error for each --input that is not among the names."""
-    found = []
+    errors = []
     for name in given:
         if name not in names:
             near = did_you_mean(name, names)
             known = ", ".join(names[:12]) or "none"
             notes = [f"did you mean {near}?"] if near else [f"its parameters: {known}"]
-            found.append(error("R0705", f"--input {name}: there is no parameter of this name", notes=notes))
-    return found
+            errors.append(error("R0705", f"--input {name}: there is no parameter of this name", notes=notes))
+    return errors
 
 
 def missing(nodes: Sequence[Var | MetaRef], hints: Sequence[str] = ()) -> RelayError:

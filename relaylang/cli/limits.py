@@ -27,19 +27,19 @@ _EVERY, _PATIENCE = 0.02, 0.5
 
 def memory_size(text: str, option: str = "--memory-limit") -> int:
     """Bytes: `500M`, `1.5GB`, `64KiB`, `1000000`. Raises `RelayError`."""
-    found = _SIZE.fullmatch(text.strip())
-    if found is None or float(found[1]) <= 0:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or float(match[1]) <= 0:
         raise bad_value(f"{option} {text} is no size", ["sizes: 500M, 1.5G, 64KiB, 1000000"])
-    step = 1024 if found[3] else 1000
-    return int(float(found[1]) * step ** " kmgt".index((found[2] or " ").lower()))
+    step = 1024 if match[3] else 1000
+    return int(float(match[1]) * step ** " kmgt".index((match[2] or " ").lower()))
 
 
 def duration(text: str, option: str = "--time-limit") -> float:
     """Seconds: `10`, `1.5s`, `500ms`, `2min`, `1h`. Raises `RelayError`."""
-    found = _TIME.fullmatch(text.strip())
-    if found is None or float(found[1]) <= 0:
+    match = _TIME.fullmatch(text.strip())
+    if match is None or float(match[1]) <= 0:
         raise bad_value(f"{option} {text} is no time", ["times: 10 (seconds), 1.5s, 500ms, 2min, 1h"])
-    return float(found[1]) * _UNITS[found[2]]
+    return float(match[1]) * _UNITS[match[2]]
 
 
 def add_limit_options(parser: argparse._ActionsContainer, what: str) -> None:

@@ -24,12 +24,12 @@ def linted(program: Program, path: str, args: argparse.Namespace) -> list[Diagno
     codes = _codes(path, args)
     if not args.fix:
         return lint(program.module, program.source, codes)
-    text, found = repaired(
+    text, findings = repaired(
         program.source, lambda module, source: lint(module, source, codes), lambda source: load_checked(source).module
     )
     if text != program.source.text:
         write_text(path, text)
-    return found
+    return findings
 
 
 def _codes(path: str, args: argparse.Namespace) -> frozenset[str]:

@@ -55,17 +55,17 @@ def run(args: argparse.Namespace) -> int:
     program = load(args.file, options=import_options(args))
     check(program)
     report(program.notes)
-    found, failed = _search(pattern, program.module, args.explain)
-    status = 0 if found else 1
+    roots, failed = _search(pattern, program.module, args.explain)
+    status = 0 if roots else 1
     if args.count:
-        print(len(found))
+        print(len(roots))
         return status
     matches: list[Diagnostic] = []
-    for node, bindings in found[: args.limit]:
+    for node, bindings in roots[: args.limit]:
         others = {id(e): e for e in bindings.values() if e is not node and not isinstance(e, Op)}
         labels = [(e.span, describe(e)) for e in others.values() if isinstance(e, (Call, Tuple, TupleGetItem))]
         matches.append(error("R0526", describe(node), node.span, "the match", also=labels, severity="note"))
-    nearest = sorted((e for e in failed if progress(e) or not found), key=progress, reverse=True)[:3]
+    nearest = sorted((e for e in failed if progress(e) or not roots), key=progress, reverse=True)[:3]
     attempts = [d for e in nearest if (d := e.diagnostic()) is not None]
     if results_format() == "json":
         print(json_lines([*matches, *attempts]), end="")
@@ -76,18 +76,18 @@ def run(args: argparse.Namespace) -> int:
     color = use_color(sys.stdout)
     for match in matches:
         print(render(match, color))
-    if len(found) > args.limit:
-        print(f"... and {len(found) - args.limit} more")
+    if len(roots) > args.limit:
+        print(f"... and {len(roots) - args.limit} more")
     for attempt in attempts:
         print(render(attempt, color))
-    if not found:
+    if not roots:
         print(f"nothing matches {pattern}")
     return status
 
 
 def _search(pattern: DFPattern, module: IRModule, explain: bool) -> tuple[list[tuple[Expr, dict[DFPattern, Expr]]], list[Explanation]]:
     """The matches in a module's functions, each as its root and its bindings; with `explain` the attempts that failed, too."""
-    found: list[tuple[Expr, dict[DFPattern, Expr]]] = []
+    matches: list[tuple[Expr, dict[DFPattern, Expr]]] = []
     failed: list[Explanation] = []
     operators = root_operators(pattern)
     for root in [f for f in module.functions.values() if isinstance(f, Function) and f.body is not None]:
@@ -97,7 +97,7 @@ def _search(pattern: DFPattern, module: IRModule, explain: bool) -> tuple[list[t
                 continue
             match = find_match(pattern, node, graph)
             if match is not None:
-                found.append((node, match.bindings))
+                matches.append((node, match.bindings))
             elif explain and isinstance(node, (Call, Tuple, TupleGetItem, Function)):
                 failed.append(explain_match(pattern, node, graph))
-    return found, failed
+    return matches, failed

@@ -66,13 +66,13 @@ def check_unused(options: Options | None, name: str) -> None:
 
 
 def _pairs(option: str, items: Sequence[str]) -> list[tuple[str, str]]:
-    found = []
+    pairs = []
     for item in items:
         name, equals, value = item.rpartition("=")
         if not equals or not name:
             raise UsageError(f"{option} wants NAME=VALUE, not {item}", "relay import --help")
-        found.append((name, value.strip()))
-    return found
+        pairs.append((name, value.strip()))
+    return pairs
 
 
 def _shape(text: str) -> tuple[Dim, ...]:

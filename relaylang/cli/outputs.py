@@ -19,12 +19,12 @@ from relaylang.runtime.params import save_params
 
 def named_arrays(value: Any) -> dict[str, np.ndarray]:
     """A value's tensors by name: `output`, or `output_0`, `output_1_0` for the fields of tuples."""
-    found: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
     stack: list[tuple[str, Any]] = [("output", value)]
     while stack:
         name, item = stack.pop()
         if isinstance(item, np.ndarray):
-            found[name] = item
+            arrays[name] = item
         elif isinstance(item, tuple):
             stack += reversed([(f"{name}_{i}", field) for i, field in enumerate(item)])
         else:
@@ -32,7 +32,7 @@ def named_arrays(value: Any) -> dict[str, np.ndarray]:
                 "--output takes tensors and tuples of them, and the value holds something else",
                 ["without --output the value is shown as text"],
             )
-    return found
+    return arrays
 
 
 def check_arrays(path: str | None) -> None:

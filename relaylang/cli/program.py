@@ -114,8 +114,8 @@ def check(program: Program, assume: Mapping[Var, Type] | None = None) -> None:
     known = dict(assume or {})
     fragment = not isinstance(program.node, IRModule)
     if isinstance(program.node, Expr):
-        found, notes = types_from_comments(program.node, [v for v in program.free_vars if v not in known])
-        known.update(found)
+        types, notes = types_from_comments(program.node, [v for v in program.free_vars if v not in known])
+        known.update(types)
         program.notes += notes
     said = infer(program.node, fragment=fragment, assume=known)
     program.notes += [d for d in said if d.severity != "error"]

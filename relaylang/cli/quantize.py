@@ -119,11 +119,11 @@ def run(args: argparse.Namespace) -> int:
             if data is not None:
                 data.check()
         with stages.stage("quantise"):
-            made = _without_data(mod, args)
+            quantized = _without_data(mod, args)
         if data is not None:
             with stages.stage("compare"):
-                print(outcome(*Outputs(prepare(mod), data).compare(made)), file=sys.stderr)
-        _write(made, made, args)
+                print(outcome(*Outputs(prepare(mod), data).compare(quantized)), file=sys.stderr)
+        _write(quantized, quantized, args)
     return 0
 
 
@@ -157,7 +157,7 @@ def _check_options(args: argparse.Namespace) -> None:
     static, auto = args.mode in _STATIC, "auto" in args.keep_float
     if static and args.calibration is None:
         raise wrong(f"--mode {args.mode} wants --calibration DATA: scales follow from data")
-    given = {
+    options = {
         "--calibrator": args.calibrator is not None,
         "--percentile": args.percentile is not None,
         "--symmetric": args.symmetric,
@@ -172,7 +172,7 @@ def _check_options(args: argparse.Namespace) -> None:
     }
     drop, percentile = args.max_drop, args.percentile
     mistakes = [
-        *((there and not static, f"{option} goes with --mode int8 and int16x8, not {args.mode}") for option, there in given.items()),
+        *((there and not static, f"{option} goes with --mode int8 and int16x8, not {args.mode}") for option, there in options.items()),
         (args.keep_float and args.mode in _MIXED, f"--keep-float goes with --mode int8, int16x8, dynamic and int4, not {args.mode}"),
         (
             args.weights_calibrator != "max" and args.mode == "int4",
@@ -216,38 +216,38 @@ def _static(mod: IRModule, args: argparse.Namespace, stages: Stages) -> int:
         count = data.check() or None
 
     def calibrated(kept: Sequence[str]) -> StaticQuantization:
-        made = first if not kept else StaticQuantization(mod, None, StaticConfig(**config, keep_float=tuple(kept)))
+        quantized = first if not kept else StaticQuantization(mod, None, StaticConfig(**config, keep_float=tuple(kept)))
         with stages.stage("calibrate", count) as step:
-            made.calibrate(data, step)
+            quantized.calibrate(data, step)
         if args.adaptive_rounding:
             with stages.stage("round weights"):
-                adapt_rounding(made, data)
+                adapt_rounding(quantized, data)
         if args.bias_correction:
             with stages.stage("correct biases"):
-                correct_biases(made, data)
-        return made
+                correct_biases(quantized, data)
+        return quantized
 
     def say(text: str) -> None:
         with stages.hidden():
             print(text, file=sys.stderr)
 
     if auto:
-        made = keep_worst(calibrated, data, 0.5 if args.max_drop is None else args.max_drop, say)
+        quantized = keep_worst(calibrated, data, 0.5 if args.max_drop is None else args.max_drop, say)
     else:
-        made = calibrated(())
+        quantized = calibrated(())
     with stages.stage("quantise"):
-        result = made.module
+        result = quantized.module
     if args.compare is not None:
         with stages.stage("compare", count) as step:
-            found = compare(made, data, step)
-        print(table(found), end="", file=sys.stderr if args.output == "-" else sys.stdout)
+            comparisons = compare(quantized, data, step)
+        print(table(comparisons), end="", file=sys.stderr if args.output == "-" else sys.stdout)
         if args.compare:
-            write_text(args.compare, picture(found))
+            write_text(args.compare, picture(comparisons))
     if args.integer_io:
         result, inputs, outputs = integer_io(result)
         for edge in (*inputs, *outputs):
             print(f"{edge.name}: {edge.dtype}, scale {edge.scale:.9g}, zero point {edge.zero}", file=sys.stderr)
-    _write(result, made.simulated, args)
+    _write(result, quantized.simulated, args)
     return 0
 
 

@@ -43,7 +43,7 @@ def add_common_options(parser: argparse.ArgumentParser) -> None:
 
 def given_early(arguments: Sequence[str]) -> dict[str, str | None]:
     """The common options in arguments that may have other errors."""
-    found: dict[str, str | None] = {"format": "text", "color": "auto", "report": None}
+    options: dict[str, str | None] = {"format": "text", "color": "auto", "report": None}
     wanted = {"format": FORMATS, "color": COLORS, "report": None}
     if arguments[:1] and arguments[0] in OWN_REPORT:
         del wanted["report"]
@@ -58,8 +58,8 @@ def given_early(arguments: Sequence[str]) -> dict[str, str | None]:
             value = arguments[i + 1] if i + 1 < len(arguments) else ""
         allowed = wanted[key]
         if value and (allowed is None or value in allowed):
-            found[key] = value
-    return found
+            options[key] = value
+    return options
 
 
 class Output:

@@ -288,8 +288,8 @@ def _on_machine(
 
 def _bound(params: Sequence[Var], values: Mapping[str, Any], args: argparse.Namespace) -> dict[str, np.ndarray]:
     """The parameters that are weights: all but those of --input, or else all but the first."""
-    given, types = split_types(split_inputs(args.input))
-    inputs = {*given, *types} or {p.name_hint for p in params[:1]}
+    texts, types = split_types(split_inputs(args.input))
+    inputs = {*texts, *types} or {p.name_hint for p in params[:1]}
     names = [p.name_hint for p in params if p.name_hint not in inputs and isinstance(p.checked_type, TensorType)]
     return {name: values[name] for name in names if isinstance(values[name], np.ndarray) and names.count(name) == 1}
 
@@ -312,10 +312,10 @@ def _expression(program: Program, args: argparse.Namespace, stages: Stages, limi
         raise UsageError("relay run: -e wants a file with definitions", "relay run --help")
     session = Session(program.node)
     session.memory_limit, session.time_limit = limits.memory, limits.seconds
-    given = free_inputs(args, split_types(split_inputs(args.input))[0])
+    inputs = free_inputs(args, split_types(split_inputs(args.input))[0])
     with stages.stage("evaluate"), limits.running():
         try:
-            return session.evaluate(args.expr, "<expression>", {n: typed(v) for n, v in given.items()})
+            return session.evaluate(args.expr, "<expression>", {n: typed(v) for n, v in inputs.items()})
         except RelayError as wrong:
             raise RelayError([_with_option(d) for d in wrong.diagnostics]) from None
 

@@ -231,8 +231,8 @@ def _report(args: argparse.Namespace) -> int:
     check_writable(args.output)
     records, notes = load(args.report)
     report(notes)
-    found = rows(records)
-    print(table(found) if found else f"{args.report} has no records")
+    bars = rows(records)
+    print(table(bars) if bars else f"{args.report} has no records")
     if args.output is not None:
-        write_text(args.output, svg(found))
+        write_text(args.output, svg(bars))
     return 0

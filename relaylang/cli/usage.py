@@ -19,19 +19,19 @@ _VALUE = re.compile(r"argument ([^:]+): expected (one|at least one) arguments?")
 
 def in_words(complaint: str) -> str:
     """argparse's complaint as a sentence, with the likely intended value."""
-    found = _CHOICE.fullmatch(complaint)
-    if found is not None:
-        choices = [c.strip().strip("'") for c in found[3].split(",")]
-        near = did_you_mean(found[2], choices)
+    match = _CHOICE.fullmatch(complaint)
+    if match is not None:
+        choices = [c.strip().strip("'") for c in match[3].split(",")]
+        near = did_you_mean(match[2], choices)
         hint = f"did you mean {near}?" if near else f"it is one of {', '.join(choices)}"
-        return f"{found[1]} cannot be `{found[2]}`; {hint}"
-    found = _KIND.fullmatch(complaint)
-    if found is not None:
-        return f"{found[1]} wants a {'whole number' if found[2] == 'int' else 'number'}, not `{found[3]}`"
-    found = _LACKING.fullmatch(complaint)
-    if found is not None:
-        return f"{found[1]} is missing"
-    found = _VALUE.fullmatch(complaint)
-    if found is not None:
-        return f"{found[1]} wants a value behind it"
+        return f"{match[1]} cannot be `{match[2]}`; {hint}"
+    match = _KIND.fullmatch(complaint)
+    if match is not None:
+        return f"{match[1]} wants a {'whole number' if match[2] == 'int' else 'number'}, not `{match[3]}`"
+    match = _LACKING.fullmatch(complaint)
+    if match is not None:
+        return f"{match[1]} is missing"
+    match = _VALUE.fullmatch(complaint)
+    if match is not None:
+        return f"{match[1]} wants a value behind it"
     return complaint

@@ -81,7 +81,7 @@ class _Mark:
 
 def _marks(diagnostic: Diagnostic, source: SourceFile) -> list[_Mark]:
     """The marks of all labels in a source. A label over several lines marks its first and its last line."""
-    found: list[_Mark] = []
+    marks: list[_Mark] = []
     for label in diagnostic.labels:
         span = label.span
         if not _same(span.source, source):
@@ -93,13 +93,13 @@ def _marks(diagnostic: Diagnostic, source: SourceFile) -> list[_Mark]:
             last -= 1
             last_column = len(source.line(last)) + 1
         if last == line:
-            found.append(_Mark(line, column - 1, max(column, last_column - 1), label.text, label.primary))
+            marks.append(_Mark(line, column - 1, max(column, last_column - 1), label.text, label.primary))
             continue
-        found.append(_Mark(line, column - 1, max(column, len(source.line(line))), "", label.primary))
+        marks.append(_Mark(line, column - 1, max(column, len(source.line(line))), "", label.primary))
         text = source.line(last)
         begin = min(len(text) - len(text.lstrip()), max(0, last_column - 2))
-        found.append(_Mark(last, begin, max(begin + 1, last_column - 1), label.text, label.primary))
-    return found
+        marks.append(_Mark(last, begin, max(begin + 1, last_column - 1), label.text, label.primary))
+    return marks
 
 
 def _same(a: SourceFile, b: SourceFile) -> bool:
@@ -128,8 +128,8 @@ def _excerpt(source: SourceFile, marks: Sequence[_Mark], paint: _Painter, most: 
     tail = "…" if left + len(piece) < len(text) else ""
     shown, columns = laid_out(piece)
     gutter = f"{number:5d} | "
-    whole = (head + shown + tail).rstrip()
-    out = [paint(gutter, _BLUE) + whole if whole else paint(gutter.rstrip(), _BLUE)]
+    excerpt = (head + shown + tail).rstrip()
+    out = [paint(gutter, _BLUE) + excerpt if excerpt else paint(gutter.rstrip(), _BLUE)]
     below = " " * (len(gutter) - 2) + paint("| ", _BLUE)
     for mark in marks:
         first = min(max(0, mark.begin - left), len(piece))

@@ -35,14 +35,14 @@ def shape_of(call: Call) -> list[int]:
 
 def many(values: Any, count: int) -> list[int]:
     """An attribute as one number for each axis."""
-    given = [values] if isinstance(values, int) else [int(v) for v in values]
-    return given * count if len(given) == 1 else given
+    numbers = [values] if isinstance(values, int) else [int(v) for v in values]
+    return numbers * count if len(numbers) == 1 else numbers
 
 
 def pads(values: Any, count: int) -> list[int]:
     """Padding: all beginnings, then all ends."""
-    given = [values] if isinstance(values, int) else [int(v) for v in values]
-    return given * 2 * count if len(given) == 1 else given * 2 if len(given) == count else given
+    numbers = [values] if isinstance(values, int) else [int(v) for v in values]
+    return numbers * 2 * count if len(numbers) == 1 else numbers * 2 if len(numbers) == count else numbers
 
 
 def space(layout: str) -> list[int]:
@@ -57,24 +57,24 @@ def windows(call: Call, x: Value) -> dict[str, list[int]]:
     a: Any = call.attrs
     axes = space(a.layout)
     count = len(axes)
-    made = {
+    window = {
         "size": many(a.pool_size, count),
         "strides": many(a.strides, count),
         "dilation": many(a.dilation, count),
         "padding": pads(a.padding, count),
     }
     if not a.ceil_mode:
-        return made
+        return window
     out = shape_of(call)
     for i, axis in enumerate(axes):
-        reach = (made["size"][i] - 1) * made["dilation"][i] + 1
-        behind = max((out[axis] - 1) * made["strides"][i] + reach - x.extent(axis) - made["padding"][i], 0)
-        if behind != made["padding"][count + i] and getattr(a, "count_include_pad", False):
+        reach = (window["size"][i] - 1) * window["dilation"][i] + 1
+        behind = max((out[axis] - 1) * window["strides"][i] + reach - x.extent(axis) - window["padding"][i], 0)
+        if behind != window["padding"][count + i] and getattr(a, "count_include_pad", False):
             raise Unsupported("windows of ceil_mode end behind the padding, which the divisor does not count")
         if behind >= reach:
             raise Unsupported("a window of ceil_mode lies behind the data")
-        made["padding"][count + i] = behind
-    return made
+        window["padding"][count + i] = behind
+    return window
 
 
 def axes_of(call: Call, rank: int) -> list[int]:
@@ -115,14 +115,14 @@ def slices(call: Call, rank: int) -> list[tuple[int, int | None, int | None, int
     strides = [int(s) for s in a.strides] if a.strides else [1]
     strides = strides * len(begin) if len(strides) == 1 else strides + [1] * (len(begin) - len(strides))
     ends = list(a.end) + [None] * (len(begin) - len(a.end))
-    made = []
+    bounds = []
     for axis, b, n, s in zip(axes, begin, ends, strides):
         first, last = None if b is None else int(b), None if n is None else int(n)
         if a.slice_mode == "size":
             first, s = first or 0, 1
             last = None if last is None or last < 0 else first + last
-        made.append((axis, first, last, s))
-    return made
+        bounds.append((axis, first, last, s))
+    return bounds
 
 
 def mirrored(extent: int, before: int, behind: int, mode: str) -> np.ndarray:

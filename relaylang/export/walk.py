@@ -132,30 +132,30 @@ Rule = Callable[..., Any]
 
 def leaves(value: Any) -> list[Value]:
     """The tensors of a value, nested lists left to right."""
-    found: list[Value] = []
+    tensors: list[Value] = []
     stack = [value]
     while stack:
         top = stack.pop()
         if isinstance(top, list):
             stack.extend(reversed(top))
         else:
-            found.append(top)
-    return found
+            tensors.append(top)
+    return tensors
 
 
 def tensor_types(ty: Type) -> list[TensorType]:
     """The types of a value's tensors. Raises `Unsupported` for values other than tensors and tuples of tensors."""
-    found: list[TensorType] = []
+    types: list[TensorType] = []
     stack: list[Type] = [ty]
     while stack:
         top = stack.pop()
         if isinstance(top, TupleType):
             stack.extend(reversed(top.fields))
         elif isinstance(top, TensorType):
-            found.append(top)
+            types.append(top)
         else:
             raise Unsupported(f"a value has the type `{type_text(top)}`")
-    return found
+    return types
 
 
 def shaped(ty: Type, flat: Sequence[Any]) -> Any:
@@ -172,12 +172,12 @@ def shaped(ty: Type, flat: Sequence[Any]) -> Any:
 
 def grouped(flat: Sequence[Value], types: Sequence[Type]) -> list[Any]:
     """Tensors as values of these types, one after the other."""
-    rest, made = list(flat), []
+    rest, values = list(flat), []
     for ty in types:
         count = len(tensor_types(ty))
-        made.append(shaped(ty, rest[:count]))
+        values.append(shaped(ty, rest[:count]))
         rest = rest[count:]
-    return made
+    return values
 
 
 class Walk(ABC):
@@ -216,12 +216,12 @@ class Walk(ABC):
             except Unsupported as why:
                 raise RelayError(error("R0806", f"the parameter %{p.name_hint}: {why.reason}", p.span)) from None
             if isinstance(p.checked_type, TensorType):
-                made = [Value(self.unique(p.name_hint), types[0])]
-                scope[p] = made[0]
+                values = [Value(self.unique(p.name_hint), types[0])]
+                scope[p] = values[0]
             else:
-                made = [Value(self.unique(f"{p.name_hint}_{i}"), t) for i, t in enumerate(types)]
-                scope[p] = shaped(_type(p), made)
-            parameters += made
+                values = [Value(self.unique(f"{p.name_hint}_{i}"), t) for i, t in enumerate(types)]
+                scope[p] = shaped(_type(p), values)
+            parameters += values
             if not self.dynamic and any(not isinstance(n, int) for t in types for n in t.shape):
                 said = f"{self.format} text needs known shapes; the parameter %{p.name_hint} is `{type_text(_type(p))}`"
                 notes = [f"--shape {p.name_hint}=1x3x224x224 fixes the shape of a network's input"]
@@ -245,7 +245,7 @@ class Walk(ABC):
 
     def _exported(self) -> list[str]:
         """The added operators that have a rule of this format."""
-        return [name for name, made in EXTENSIONS.items() if self.format.lower() in made.export]
+        return [name for name, operator in EXTENSIONS.items() if self.format.lower() in operator.export]
 
     def unique(self, wish: str) -> str:
         """A name that nothing else has."""
@@ -320,11 +320,11 @@ class Walk(ABC):
             raise Unsupported()
         arguments = [self.value(None, a, scope) for a in node.args]
         self.wish = self.hint(var, node)
-        made = self.named(rule(self, node, *arguments))
+        results = self.named(rule(self, node, *arguments))
         types = tensor_types(_type(node))
-        for value, ty in zip(leaves(made), types):
+        for value, ty in zip(leaves(results), types):
             value.type = ty
-        return made
+        return results
 
     def _call(self, function: Any, arguments: list[Any]) -> Any:
         if not isinstance(function, Closure):
@@ -334,9 +334,9 @@ class Walk(ABC):
         if body is None:
             raise Unsupported("the external function has no body")
         self._descend()
-        found = self._tail(function)
-        if found is not None:
-            return self._loop(function, found, arguments)
+        tail = self._tail(function)
+        if tail is not None:
+            return self._loop(function, tail, arguments)
         self.depth += 1
         self.calls.append(target)
         try:
@@ -391,8 +391,8 @@ class Walk(ABC):
                     return bindings, body, which
         return (bindings, None, False) if uses else None
 
-    def _loop(self, function: Closure, found: tuple[list[tuple[Var, Expr]], If | None, bool], arguments: list[Any]) -> Any:
-        bindings, choice, which = found
+    def _loop(self, function: Closure, tail: tuple[list[tuple[Var, Expr]], If | None, bool], arguments: list[Any]) -> Any:
+        bindings, choice, which = tail
         if choice is None:
             raise Unsupported(_NO_LOOP)
         params = function.function.params
@@ -428,13 +428,13 @@ class Walk(ABC):
 
     def defined(self, node: Expr) -> tuple[Call, Mapping[Var, Any]] | None:
         """The call that a variable is bound to, with its scope."""
-        found = self.definitions.get(node) if isinstance(node, Var) else None
-        return found  # type: ignore[return-value]
+        definition = self.definitions.get(node) if isinstance(node, Var) else None
+        return definition  # type: ignore[return-value]
 
     def hint(self, var: Var | None, node: Expr) -> str:
         """A name for a node's result: that of the layer's output for an imported network, else the variable's."""
-        if node.span is not None and (found := _NAMED.match(_line(node.span))):
-            return found[1]
+        if node.span is not None and (match := _NAMED.match(_line(node.span))):
+            return match[1]
         return var.name_hint if var is not None else "v"
 
     def _place(self, var: Var | None, node: Expr) -> str:

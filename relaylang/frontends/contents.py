@@ -28,10 +28,10 @@ _LONGEST = 1 << 16
 
 def _fields(data: bytes, most: int = 1 << 12) -> list[tuple[int, int, int, int]] | None:
     """The number, wire type, start and end of a message's first fields, as far as they go; None for no message."""
-    found: list[tuple[int, int, int, int]] = []
+    fields: list[tuple[int, int, int, int]] = []
     at = 0
     try:
-        while at < len(data) and len(found) < most:
+        while at < len(data) and len(fields) < most:
             tag, at = _varint(data, at)
             wire, start = tag & 7, at
             if wire == 0:
@@ -43,10 +43,10 @@ def _fields(data: bytes, most: int = 1 << 12) -> list[tuple[int, int, int, int]]
                 at += 8 if wire == 1 else 4
             else:
                 return None
-            found.append((tag >> 3, wire, start, at))
+            fields.append((tag >> 3, wire, start, at))
     except IndexError:
         pass
-    return found
+    return fields
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -305,8 +305,8 @@ def _package(path: str) -> list[str]:
 def root_model(manifest: bytes) -> str:
     """The path of a package's model in its folder Data, as Manifest.json states it; "" where it states none."""
     try:
-        made = json.loads(manifest)
-        name = made["itemInfoEntries"][made["rootModelIdentifier"]]["path"]
+        entries = json.loads(manifest)
+        name = entries["itemInfoEntries"][entries["rootModelIdentifier"]]["path"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
     inside = isinstance(name, str) and not os.path.isabs(name) and ".." not in name.replace("\\", "/").split("/")

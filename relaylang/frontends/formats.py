@@ -69,12 +69,12 @@ def format_of(data: bytes) -> Format | None:
 
 def import_bytes(data: bytes, name: str, options: Options = DEFAULTS) -> Imported | None:
     """A program from a model file's contents; None where they are of no known format. Raises `RelayError`."""
-    found = format_of(data)
-    if found is None:
+    known = format_of(data)
+    if known is None:
         return None
-    module, function = found.importer.split(":")
-    for package in found.packages:
-        need_package(package, found.name, f"importing {found.name}")
+    module, function = known.importer.split(":")
+    for package in known.packages:
+        need_package(package, known.name, f"importing {known.name}")
     imported: Imported = getattr(import_module(module), function)(data, options, name)
     return imported
 
@@ -103,8 +103,8 @@ _ROUTES = {
 
 def route(path: str) -> list[str]:
     """How a network of another format gets in, as notes: by its file's suffix."""
-    found = _ROUTES.get(os.path.splitext(path)[1].lower())
-    return [found] if found is not None else []
+    note = _ROUTES.get(os.path.splitext(path)[1].lower())
+    return [note] if note is not None else []
 
 
 __all__ = ["FORMATS", "Format", "format_of", "import_bytes", "import_file", "route"]

@@ -24,15 +24,15 @@ from relaylang.services import service
 
 def _operator(name: str, *args: AnyValue) -> Expr:
     """A call of an operator, for Python's signs."""
-    made: Expr = service("operator call")(name)(*args)
-    return made
+    call: Expr = service("operator call")(name)(*args)
+    return call
 
 
 def _no_expression(value: AnyValue, what: str) -> TypeError:
     """The error for a value of another class where a program needs an expression."""
     kind = "None" if value is None else f"a value of type {type(value).__name__}"
-    made = ", which const(...) makes of numbers" if isinstance(value, (int, float)) else ""
-    return TypeError(f"{what} is an expression{made}; here it is {kind}")
+    advice = ", which const(...) makes of numbers" if isinstance(value, (int, float)) else ""
+    return TypeError(f"{what} is an expression{advice}; here it is {kind}")
 
 
 class Expr(Shown, Flat):
@@ -51,8 +51,8 @@ class Expr(Shown, Flat):
     checked_type: Type | None
 
     def __str__(self) -> str:
-        made: str = service("shown")(self)
-        return made
+        text: str = service("shown")(self)
+        return text
 
     def __add__(self, other: AnyValue) -> Expr:
         return _operator("add", self, other)
@@ -561,15 +561,15 @@ class Clause(Flat):
 
 def pattern_vars(pattern: Pattern) -> list[Var]:
     """The variables that a pattern binds, from left to right."""
-    found: list[Var] = []
+    variables: list[Var] = []
     stack = [pattern]
     while stack:
         match stack.pop():
             case PatternVar(var):
-                found.append(var)
+                variables.append(var)
             case PatternConstructor(_, patterns) | PatternTuple(patterns):
                 stack.extend(reversed(patterns))
-    return found
+    return variables
 
 
 def const(value: AnyValue, dtype: str | None = None, span: Span | None = None) -> Constant:

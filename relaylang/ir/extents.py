@@ -58,8 +58,8 @@ def combine(key: str, a: Dim, b: Dim) -> Dim:
     """
     if isinstance(a, int) and isinstance(b, int):
         # Numbers of other classes have an arithmetic of their own, but for sizes, which stay what they are here.
-        made = _COMPUTES[key](a.__index__(), b.__index__())
-        return extent(made, "int64" if "int64" in (extent_dtype(a), extent_dtype(b)) else "int32")
+        computed = _COMPUTES[key](a.__index__(), b.__index__())
+        return extent(computed, "int64" if "int64" in (extent_dtype(a), extent_dtype(b)) else "int32")
     if isinstance(a, int) and key in _COMMUTATIVE:
         a, b = b, a
     if isinstance(b, int) and b == _NEUTRAL.get(key):

@@ -97,11 +97,11 @@ class ScopeBuilder:
         return self._scopes[0].finished()
 
 
-def _variable(given: Var | str | Sequence) -> Var:
-    if isinstance(given, Var):
-        return given
-    if isinstance(given, str):
-        return var(given)
-    if not 1 <= len(given) <= 2:
+def _variable(param: Var | str | Sequence) -> Var:
+    if isinstance(param, Var):
+        return param
+    if isinstance(param, str):
+        return var(param)
+    if not 1 <= len(param) <= 2:
         raise ValueError("a variable is a name, or a name and its type")
-    return var(*given)
+    return var(*param)

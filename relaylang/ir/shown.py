@@ -12,16 +12,16 @@ class Shown:
 
     def astext(self, show_meta_data: bool = True) -> str:
         """Relay text that reads back to the same program: `relaylang.astext` with its defaults."""
-        made: str = service("text")(self, show_meta_data=show_meta_data)
-        return made
+        text: str = service("text")(self, show_meta_data=show_meta_data)
+        return text
 
     def __repr__(self) -> str:
-        made: str = service("brief")(self)
-        return made
+        text: str = service("brief")(self)
+        return text
 
     def _repr_html_(self) -> str:
-        made: str = service("html")(self)
-        return made
+        text: str = service("html")(self)
+        return text
 
     def show(self, style: str | None = None) -> None:
         """Show the text, highlighted in notebooks and terminals."""

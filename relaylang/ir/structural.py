@@ -535,18 +535,18 @@ def structural_diff(left: AnyValue, right: AnyValue, map_free_vars: bool = False
     fills in for the missing annotation, because TVM's checker adds it. A missing annotation is the same as an open one.
     A parameter's type binds the named extents in it. With `close`, floats of attributes are compared in 32 bits.
     """
-    found = _first(left, right, map_free_vars, close)
-    if found is None:
+    difference = _first(left, right, map_free_vars, close)
+    if difference is None:
         return None
-    a, b, path = found
+    a, b, path = difference
     where = _path_text(path)
     return f"{f'at {where}: ' if where else ''}{_say(a)} on the left, {_say(b)} on the right"
 
 
 def structural_path(left: AnyValue, right: AnyValue, map_free_vars: bool = False) -> list[str] | None:
     """The path of the difference of `structural_diff`: `["@main", ".body", ".args[0]"]`."""
-    found = _first(left, right, map_free_vars)
-    return None if found is None else _parts(found[2])
+    difference = _first(left, right, map_free_vars)
+    return None if difference is None else _parts(difference[2])
 
 
 def _first(

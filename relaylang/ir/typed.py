@@ -54,8 +54,8 @@ def fresh_var(var: Var, name: str | None = None) -> Var:
 
 def typed_constant(data: np.ndarray, dtype: str | None = None, span: Span | None = None) -> Constant:
     """A new constant with its type: the array's shape, and `dtype` or else the array's element type."""
-    made = Constant(data, span, dtype)
-    return typed(made, TensorType(made.data.shape, made.dtype))
+    constant = Constant(data, span, dtype)
+    return typed(constant, TensorType(constant.data.shape, constant.dtype))
 
 
 def typed_tuple(fields: Sequence[Expr], span: Span | None = None) -> Tuple:
@@ -67,8 +67,8 @@ def typed_tuple(fields: Sequence[Expr], span: Span | None = None) -> Tuple:
 
 def typed_field(value: Expr, index: int, span: Span | None = None) -> TupleGetItem:
     """A new access to a field of a typed tuple, with its type. It has none where the tuple's type is not known."""
-    whole = value.checked_type
-    return typed(TupleGetItem(value, index, span), whole.fields[index] if isinstance(whole, TupleType) else None)
+    tuple_type = value.checked_type
+    return typed(TupleGetItem(value, index, span), tuple_type.fields[index] if isinstance(tuple_type, TupleType) else None)
 
 
 def forget_stale_types(expr: Expr) -> Expr:

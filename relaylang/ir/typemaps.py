@@ -67,9 +67,9 @@ def replacing(f: Callable[[Type], Type | None]) -> TypeMap:
     """A map that replaces parts, outermost first: `f` gives a part's replacement, or None to look into it."""
 
     def make(ty: Type, new: Sequence[Type]) -> Type:
-        found = f(ty)
-        if found is not None:
-            return found
+        replacement = f(ty)
+        if replacement is not None:
+            return replacement
         return ty if all(a is b for a, b in zip(parts(ty), new)) else with_parts(ty, new)
 
     return TypeMap(make, lambda ty: () if f(ty) is not None else parts(ty))

@@ -48,9 +48,9 @@ class Extent(int):
     dtype: str
 
     def __new__(cls, value: int, dtype: str = "int64") -> Extent:
-        made = super().__new__(cls, value)
-        made.dtype = dtype
-        return made
+        size = super().__new__(cls, value)
+        size.dtype = dtype
+        return size
 
     def __reduce__(self) -> tuple[type[Extent], tuple[int, str]]:
         return (Extent, (int(self), self.dtype))

@@ -203,7 +203,7 @@ def _variables(expr: Expr) -> tuple[dict[Var, None], dict[Var, None]]:
 
     A binder comes before its scope, and a call's operator before its operands.
     """
-    found: dict[Var, None] = {}
+    variables: dict[Var, None] = {}
     bound: dict[Var, None] = {}
     seen: set[int] = set()
     stack: list[Expr | Clause] = [expr]
@@ -213,7 +213,7 @@ def _variables(expr: Expr) -> tuple[dict[Var, None], dict[Var, None]]:
             continue
         kind = type(node)
         if kind is Var:
-            found[node] = None  # type: ignore[index]
+            variables[node] = None  # type: ignore[index]
             continue
         seen.add(id(node))
         new: Iterable[Var] = ()
@@ -235,8 +235,8 @@ def _variables(expr: Expr) -> tuple[dict[Var, None], dict[Var, None]]:
             case _:
                 stack += children(node)[::-1]  # type: ignore[arg-type]
         for variable in new:
-            found[variable] = bound[variable] = None
-    return found, bound
+            variables[variable] = bound[variable] = None
+    return variables, bound
 
 
 def binders(node: Expr) -> Sequence[Var]:
@@ -266,8 +266,8 @@ def free_vars(expr: Expr) -> list[Var]:
 
     Variables are unique binders (by identity), so a variable that is bound somewhere inside is not free.
     """
-    found, bound = _variables(expr)
-    return [variable for variable in found if variable not in bound]
+    variables, bound = _variables(expr)
+    return [variable for variable in variables if variable not in bound]
 
 
 def node_count(expr: Expr) -> int:

@@ -54,14 +54,14 @@ def _unrolls(stmt: ir.Stmt, at: _Place) -> str | None:
 
 def _registers(stmt: ir.Stmt, at: _Place) -> str | None:
     """An index into registers is constant once loops are unrolled, and inside the array."""
-    found = [(stmt.buffer, stmt.index)] if isinstance(stmt, (ir.Store, ir.Reduce)) else []
+    accesses = [(stmt.buffer, stmt.index)] if isinstance(stmt, (ir.Store, ir.Reduce)) else []
     for value in exprs(stmt):
         for part in expressions(value):
             if isinstance(part, ir.Address) and part.buffer in at.registers:
                 return f"{part.buffer} is in registers and has no address"
             if isinstance(part, ir.Load):
-                found.append((part.buffer, part.index))
-    for buffer, index in found:
+                accesses.append((part.buffer, part.index))
+    for buffer, index in accesses:
         if buffer not in at.registers:
             continue
         free = {p.name for p in expressions(index) if isinstance(p, ir.Var)} - at.unrolled.keys()
@@ -161,17 +161,17 @@ Report = Callable[[ir.Stmt, str], None]
 
 def check(body: Sequence[ir.Stmt], names: Collection[str] = (), report: Report = lambda stmt, text: None) -> list[str]:
     """The violations of a stage's or a function's statements. `report` is called with the statement of each."""
-    found: list[str] = []
+    violations: list[str] = []
 
     def violation(stmt: ir.Stmt, text: str) -> None:
-        found.append(text)
+        violations.append(text)
         report(stmt, text)
 
     _check(body, _Place(names), violation)
     parallels = [s for s in body if isinstance(s, ir.Loop) and s.kind == ir.PARALLEL]
     for stmt in parallels[1:2]:
         violation(stmt, "a stage has one parallel loop")
-    return found
+    return violations
 
 
 def check_function(function: ir.Function, names: Collection[str] = ()) -> list[str]:

@@ -247,8 +247,8 @@ class Module:
 
     def function(self, function: ir.Function, others: Mapping[str, ir.Function], spaces: Sequence[str]) -> str:
         """The name of a function, for pointers into these address spaces."""
-        found = self._functions.get((id(function), tuple(spaces)))
-        if found is None:
+        cached = self._functions.get((id(function), tuple(spaces)))
+        if cached is None:
             code = DeviceRenderer(self, others, {p.name: s for p, s in zip(function.params, spaces)}, 1)
             alone = self.language.restrict
             params = [
@@ -258,8 +258,8 @@ class Module:
             lines = code.body(function.body).lines
             text = "\n".join([f"{self.language.function} void NAME({', '.join(params)}) {{", *lines, "}"])
             notes = [function.doc] if function.doc else []
-            found = self._functions[id(function), tuple(spaces)] = function, self._piece("block", text, notes)
-        return found[1]
+            cached = self._functions[id(function), tuple(spaces)] = function, self._piece("block", text, notes)
+        return cached[1]
 
     def _table(self, buf: Buf, data: np.ndarray) -> str:
         values = ", ".join(constant(v, buf.dtype) for v in np.asarray(data).ravel().tolist()) or "0"

@@ -217,13 +217,13 @@ class Run:
     def _step(self, stmt: ir.Stmt, names: dict[str, Any], frames: list[_Frame]) -> None:
         match stmt:
             case ir.Let(name, value):
-                found = self.value(value, names)
+                result = self.value(value, names)
                 if value.type.endswith("*"):
-                    found = found.seen_as(value.type)
-                _define(frames[-1], names, name, found)
+                    result = result.seen_as(value.type)
+                _define(frames[-1], names, name, result)
             case ir.Assign(name, value):
-                found, old = self.value(value, names), names[name]
-                names[name] = found.seen_as(old.memory.dtype.name) if isinstance(old, Pointer) else found
+                result, old = self.value(value, names), names[name]
+                names[name] = result.seen_as(old.memory.dtype.name) if isinstance(old, Pointer) else result
             case ir.Local(name, ty, _, _, zero):
                 dtype, lanes = ir.vector_of(ty)
                 memory = np.zeros(stmt.size * lanes, dtype_of(dtype))

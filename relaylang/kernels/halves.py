@@ -34,8 +34,8 @@ def _converts(loop: ir.Loop) -> bool:
     reads = [part for v in values for part in expressions(v) if isinstance(part, ir.Load) and part.buffer in places]
     if len(places) < sum(isinstance(s, ir.Store) for s in loop.body) or any(ir.key(r.index) != places[r.buffer] for r in reads):
         return False
-    found = [part for v in values for part in expressions(v) if _reads(part) or _writes(part)]
-    return plain and bool(found) and loop.step == 1 and (loop.trips is None or loop.trips >= _LEAST)
+    conversions = [part for v in values for part in expressions(v) if _reads(part) or _writes(part)]
+    return plain and bool(conversions) and loop.step == 1 and (loop.trips is None or loop.trips >= _LEAST)
 
 
 def _reads(value: ir.Expr) -> bool:
@@ -81,9 +81,9 @@ class _Block:
             return None
         name = (source.buffer, ir.key(source.index))
         if name not in self.arrays:
-            made = self.arrays[name] = self.array()
+            array = self.arrays[name] = self.array()
             start = ir.Address(source.buffer, self.begin(source.index), f"const {_TYPE}*")
-            self.before += [made, ir.Call("r_read_halves", (ir.Var(made.name, "float32*"), start, self.count))]
+            self.before += [array, ir.Call("r_read_halves", (ir.Var(array.name, "float32*"), start, self.count))]
         return ir.load(self.arrays[name], self.at)
 
     def value(self, value: ir.Expr, certain: bool = True) -> ir.Expr:
@@ -103,7 +103,7 @@ class _Block:
                 return self.exact[name]
             case ir.Cast(exact) if _writes(value.value):
                 return ir.op("round_half", exact)
-            case ir.Load() as found if certain and (held := self.read(found)) is not None:
+            case ir.Load() as load if certain and (held := self.read(load)) is not None:
                 return held
         return value
 
@@ -116,11 +116,11 @@ class _Block:
             longer = value.value
         if longer is None or stride(stmt.index, self.loop.var) != 1:
             return ir.Store(stmt.buffer, stmt.index, value, stmt.aligned)
-        made = self.arrays[len(self.arrays)] = self.array()
-        self.before.append(made)
+        array = self.arrays[len(self.arrays)] = self.array()
+        self.before.append(array)
         start = ir.Address(stmt.buffer, self.begin(stmt.index), f"{_TYPE}*")
-        self.behind.append(ir.Call("r_write_halves", (start, ir.Var(made.name, "const float32*"), self.count)))
-        return ir.store(made, longer, self.at)
+        self.behind.append(ir.Call("r_write_halves", (start, ir.Var(array.name, "const float32*"), self.count)))
+        return ir.store(array, longer, self.at)
 
     def named(self, stmt: ir.Let) -> ir.Body:
         """A let, with a name for the float behind a number of float16."""
@@ -142,16 +142,16 @@ def _block(loop: ir.Loop) -> ir.Stmt:
     small = loop.trips is not None and loop.trips <= BLOCK
     first: ir.Expr = loop.low if small else ir.Var(f"{var}b")
     count: ir.Expr = ir.expr(loop.trips or 0) if small else ir.Var(f"{var}n")
-    made = _Block(loop, first, count, loop.trips or BLOCK if small else BLOCK)
+    block = _Block(loop, first, count, loop.trips or BLOCK if small else BLOCK)
     inner: ir.Body = []
     for stmt in loop.body:
-        inner += [made.written(stmt)] if isinstance(stmt, ir.Store) else made.named(stmt)  # type: ignore[arg-type]
+        inner += [block.written(stmt)] if isinstance(stmt, ir.Store) else block.named(stmt)  # type: ignore[arg-type]
     inner = _used(inner)
-    whole = [*made.before, ir.Loop(var, first, first + count, inner, ir.VECTOR), *made.behind]
+    unit = [*block.before, ir.Loop(var, first, first + count, inner, ir.VECTOR), *block.behind]
     if small:
-        return ir.Block(whole)
+        return ir.Block(unit)
     let = ir.Let(f"{var}n", ir.minimum(loop.high - first, BLOCK))
-    return ir.Loop(f"{var}b", loop.low, loop.high, [let, *whole], ir.SERIAL, BLOCK)
+    return ir.Loop(f"{var}b", loop.low, loop.high, [let, *unit], ir.SERIAL, BLOCK)
 
 
 def _used(body: ir.Body) -> ir.Body:

@@ -88,15 +88,15 @@ def _head(out: Template, word: str, line: Line) -> None:
 
 
 def _types(words: Words) -> tuple[str, ...]:
-    found: list[str] = []
+    types: list[str] = []
     while True:
         span, name = words.span, words.name("type")
         if name not in CTYPES and name not in CLASSES:
             near = did_you_mean(name, [*CTYPES, *CLASSES])
             wrong(span, f"no element type is called {name}", notes=(f"did you mean {near}?",) if near else ())
-        found += CLASSES.get(name, (name,))
+        types += CLASSES.get(name, (name,))
         if not words.take(","):
-            return tuple(dict.fromkeys(found))
+            return tuple(dict.fromkeys(types))
 
 
 def _attribute(words: Words, name: str, span: Span) -> Attribute:
@@ -145,18 +145,18 @@ def _argument(words: Words, kind: str, name: str, span: Span, out: Template) -> 
         if not words.take(","):
             words.need("]")
             break
-    made = Argument(kind, name, span, dtype, extents)
+    argument = Argument(kind, name, span, dtype, extents)
     if words.take("at"):
-        where, made.axis = words.span, words.name("attribute")
-        if made.axis not in [a.name for a in out.attributes if a.kind == "int"]:
-            wrong(where, f"{made.axis} is no attribute of the kind int")
+        where, argument.axis = words.span, words.name("attribute")
+        if argument.axis not in [a.name for a in out.attributes if a.kind == "int"]:
+            wrong(where, f"{argument.axis} is no attribute of the kind int")
     if words.take("broadcast"):
-        made.broadcast = True
+        argument.broadcast = True
     if kind != "in" and words.take("="):
         words.need("0")
-        made.zero = True
-    made.span = span.to(words.tokens[words.at - 1].span)
-    return made
+        argument.zero = True
+    argument.span = span.to(words.tokens[words.at - 1].span)
+    return argument
 
 
 def _examine_head(out: Template) -> None:

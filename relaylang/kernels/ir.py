@@ -256,11 +256,11 @@ def plus(left: Expr | int, right: Expr | int) -> Expr:
     if not one.terms or not two.terms:
         terms: Sequence[tuple[Expr, int]] = one.terms or two.terms
     else:
-        found: dict[Any, tuple[Expr, int]] = {}
+        atoms: dict[Any, tuple[Expr, int]] = {}
         for atom, factor in (*one.terms, *two.terms):
             name = key(atom)
-            found[name] = (atom, found[name][1] + factor) if name in found else (atom, factor)
-        terms = [t for t in found.values() if t[1] != 0]
+            atoms[name] = (atom, atoms[name][1] + factor) if name in atoms else (atom, factor)
+        terms = [t for t in atoms.values() if t[1] != 0]
     return plain(Linear(tuple(terms), one.const + two.const))
 
 

@@ -312,14 +312,14 @@ class Nest:
         depth = self._depths(order, position)
         uses, deepest = self._uses(order, depth, loops)
         levels: list[ir.Body] = [[] for _ in range(loops + 1)]
-        made: dict[int, ir.Expr] = {}
+        exprs: dict[int, ir.Expr] = {}
         count = 0
         for node in order:
             operands = visit.parts(node)
             expr = node
             if operands and not (isinstance(node, ir.Load) and node.buffer in self.set_in):
-                expr = visit.with_parts(node, [known(a) if a.type == ir.INDEX else made[id(a)] for a in operands])
-            made[id(node)] = expr
+                expr = visit.with_parts(node, [known(a) if a.type == ir.INDEX else exprs[id(a)] for a in operands])
+            exprs[id(node)] = expr
             if not _operands(node) and not (isinstance(node, ir.Load) and node.buffer not in self.set_in):
                 continue
             own = depth[id(node)]
@@ -328,10 +328,10 @@ class Nest:
             let = ir.Let(f"t{count}", expr)
             count += 1
             levels[own].append(let)
-            made[id(node)] = let.var
+            exprs[id(node)] = let.var
 
         def computed(value: Scalar) -> ir.Expr:
-            return made[id(self.same(value))]
+            return exprs[id(self.same(value))]
 
         levels[loops] += self._results(lambda offset: known(offset) if offset.type == ir.INDEX else computed(offset), computed)
         return levels

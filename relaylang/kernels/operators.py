@@ -82,9 +82,9 @@ class TextKernel:
             for argument, (shape, dtype) in zip(self.template.of(kind), self.template.results(names, kind)):
                 if min(shape, default=0) < 0:
                     raise KernelError(f"a shape is negative: `{argument.text}` is {shape}")
-                made = np.empty(shape, np.dtype(dtype))
-                made.reshape(-1).view(np.uint8)[:] = 1 if dtype == "bool" else _UNSET
-                buffers[argument.name] = made
+                output = np.empty(shape, np.dtype(dtype))
+                output.reshape(-1).view(np.uint8)[:] = 1 if dtype == "bool" else _UNSET
+                buffers[argument.name] = output
         try:
             for part in stages(body):
                 evaluate.run(part, buffers)
@@ -92,23 +92,23 @@ class TextKernel:
             raise KernelError(f"its kernel leaves a buffer: {problem}") from None
         except ZeroDivisionError:
             raise KernelError("its kernel divides an index by 0") from None
-        found = tuple([buffers[a.name] for a in self.template.of("out")])
-        return found if len(found) != 1 else found[0]
+        outputs = tuple([buffers[a.name] for a in self.template.of("out")])
+        return outputs if len(outputs) != 1 else outputs[0]
 
     def type_of(self, types: Sequence[Type], attrs: Any, ctx: RelationContext) -> Type | None:
         """The type of a call, as relations give it."""
-        made = None
-        given = [tensor(types, n, ctx) for n in range(len(types))]
+        result = None
+        tensors = [tensor(types, n, ctx) for n in range(len(types))]
         if self.relation is not None:
-            made = self.relation(types, attrs, ctx)
-            parts = made.fields if isinstance(made, TupleType) else (made,)
+            result = self.relation(types, attrs, ctx)
+            parts = result.fields if isinstance(result, TupleType) else (result,)
             if not all(isinstance(p, TensorType) for p in parts):
-                return made
+                return result
         try:
-            results = None if made is None else _fields(made)
+            results = None if result is None else _fields(result)
             if results is not None and len(results) != len(self.template.of("out")):
                 raise Misfit(f"has {len(results)} results, and its kernel {len(self.template.of('out'))}")
-            names = self.template.bound([(t.shape, t.dtype) for t in given], values(attrs), results, ctx.unify_dims)
+            names = self.template.bound([(t.shape, t.dtype) for t in tensors], values(attrs), results, ctx.unify_dims)
             outs = self.template.results(names)
             if all(map(_known, names.values())):
                 self.template.body(names)
@@ -118,8 +118,8 @@ class TextKernel:
             (first, *_) = problem.diagnostics
             place = f"{first.span.source.name}:{first.span.line}:{first.span.column}: " if first.span is not None else ""
             return ctx.fail(f"has a kernel that is wrong for this call: {place}{first.title}", notes=first.notes)  # type: ignore[no-any-return]
-        if made is not None:
-            return made
+        if result is not None:
+            return result
         fields = [TensorType(shape, dtype) for shape, dtype in outs]
         return fields[0] if len(fields) == 1 else TupleType(fields)
 
@@ -195,34 +195,34 @@ def with_text(op: Op, source: SourceFile, first: int = 0, last: int | None = Non
     fields = {
         name: getattr(op, name) for name in Op.__slots__ if name not in ("name", "args", "attrs", "rel", "takes", "level", "pattern")
     }
-    made = Op(op.name, op.args, op.attrs, kernel.type_of, op.pattern, op.level, **fields)
-    object.__setattr__(made, "takes", op.takes)
-    return made, kernel
+    record = Op(op.name, op.args, op.attrs, kernel.type_of, op.pattern, op.level, **fields)
+    object.__setattr__(record, "takes", op.takes)
+    return record, kernel
 
 
 def _try_relation(template: Template, op: Op) -> None:
     """Ask the record's relation for tensors as the text has them: the results have to fit the text's."""
     for names in template.samples():
-        given = [TensorType(shape, dtype) for shape, dtype in template.results(names, "in")]
+        tensors = [TensorType(shape, dtype) for shape, dtype in template.results(names, "in")]
         attrs = None
         try:
             if op.attrs is not None:
                 attrs = op.attrs(**{a.name: names[a.name] for a in template.attributes})
-            made = op.rel(given, attrs, _Alone())
+            result = op.rel(tensors, attrs, _Alone())
         except Exception:  # a relation may want other numbers than those of the trial
             continue
-        results = _fields(made)
+        results = _fields(result)
         outs = template.of("out")
-        parts = made.fields if isinstance(made, TupleType) else (made,)
-        if made is None or len(results) != len(parts):
+        parts = result.fields if isinstance(result, TupleType) else (result,)
+        if result is None or len(results) != len(parts):
             continue
         if len(results) != len(outs):
             wrong(template.span, f"{op.name} has {len(results)} results by its type relation, and {len(outs)} by its kernel")
         for out, part in zip(outs, parts):
             try:
-                template.bound([(t.shape, t.dtype) for t in given], values(attrs), _fields(made))
+                template.bound([(t.shape, t.dtype) for t in tensors], values(attrs), _fields(result))
             except Misfit as problem:
-                types = ", ".join(map(type_text, given))
+                types = ", ".join(map(type_text, tensors))
                 wrong(
                     out.span,
                     f"`{out.text}` does not fit the type relation of {op.name}",

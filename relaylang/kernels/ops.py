@@ -91,8 +91,8 @@ def _power(x: Any, n: Any) -> Any:
 
 def _rounded(x: Any) -> Any:
     """The nearest whole number; halves away from zero."""
-    whole = np.trunc(x)
-    return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1.0, x).astype(x.dtype), whole)
+    truncated = np.trunc(x)
+    return np.where(np.abs(x - truncated) >= 0.5, truncated + np.copysign(1.0, x).astype(x.dtype), truncated)
 
 
 def _fixed(x: Any, significand: Any, half: Any, right: Any, *_: Any) -> Any:
@@ -323,8 +323,8 @@ def cast_form(source: str, dtype: str) -> str:
         return "(({0} < 0) | ({0} > 0))" if source.startswith("float") else "({0} != 0)"
     if source in ("float32", "float64") and dtype not in ("float32", "float64"):
         # C leaves the conversion of a float that does not fit undefined. Others go through the type that x86 converts to.
-        whole = f"r_whole_{'i64' if dtype in ('index', 'int64', 'uint32', 'uint64') else 'i32'}_{source}({{0}})"
-        return whole if dtype in ("index", "int32", "int64") else f"(({CTYPES[dtype]}){whole})"
+        conversion = f"r_whole_{'i64' if dtype in ('index', 'int64', 'uint32', 'uint64') else 'i32'}_{source}({{0}})"
+        return conversion if dtype in ("index", "int32", "int64") else f"(({CTYPES[dtype]}){conversion})"
     return ""
 
 

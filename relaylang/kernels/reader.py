@@ -168,14 +168,14 @@ class Reader:
 
     def number(self, node: Node, ty: str) -> Expr:
         text = node.text
-        whole = text.lstrip("-").isdigit()
+        is_integer = text.lstrip("-").isdigit()
         if ty == INDEX:
-            if not whole:
+            if not is_integer:
                 wrong(node.span, f"the type of {text} is not known here", notes=(f"write its type: float32({text})",))
             return ir.number(int(text))
-        if not whole and "float" not in ty:
+        if not is_integer and "float" not in ty:
             wrong(node.span, f"{text} is no number of the type {ty}")
-        return ir.Const(int(text) if whole and "float" not in ty else float(text), ty)
+        return ir.Const(int(text) if is_integer and "float" not in ty else float(text), ty)
 
     def size(self, node: Node) -> Expr:
         """A size of the kernel that a page is of; operators have names for theirs."""

@@ -24,10 +24,10 @@ class Refused(Exception):
 
 def find(body: Sequence[ir.Stmt], var: str) -> ir.Loop:
     """The loop of a variable. Raises `Refused` where there is none, or more than one."""
-    found = [s for s in statements(body) if isinstance(s, ir.Loop) and s.var == var]
-    if len(found) != 1:
-        raise Refused(f"{len(found)} loops over {var}")
-    return found[0]
+    loops = [s for s in statements(body) if isinstance(s, ir.Loop) and s.var == var]
+    if len(loops) != 1:
+        raise Refused(f"{len(loops)} loops over {var}")
+    return loops[0]
 
 
 def _replaced(body: Sequence[ir.Stmt], old: ir.Stmt, new: Sequence[ir.Stmt]) -> ir.Body:
@@ -134,8 +134,8 @@ def split(body: Sequence[ir.Stmt], var: str, factor: int, outer: str = "", inner
     def change(at: ir.Loop) -> list[ir.Stmt]:
         if at.kind in (ir.UNROLLED, ir.PARALLEL) or at.step != 1 or ir.constant_of(at.low) != 0 or at.trips is None:
             raise Refused(f"loop {var} does not count from 0 to a constant, one at a time")
-        whole = at.trips % factor == 0
-        size: ir.Expr = ir.number(factor) if whole else ir.minimum(at.high - ir.Var(outer) * factor, factor)
+        divides = at.trips % factor == 0
+        size: ir.Expr = ir.number(factor) if divides else ir.minimum(at.high - ir.Var(outer) * factor, factor)
         new = substitute(at.body, {var: ir.Var(outer) * factor + ir.Var(inner)})
         chunk = ir.Loop(inner, ir.number(0), size, new, at.kind)
         return [ir.Loop(outer, ir.number(0), ir.number(-(-at.trips // factor)), [chunk])]

@@ -194,9 +194,9 @@ def _size(sizes: Sizes, terms: _Terms) -> int:
         for atom in atoms:
             c *= sizes.atoms[atom][2]
         number += c
-    made = Size.__new__(Size, number)
-    made.sizes, made.terms = sizes, terms
-    return made
+    size = Size.__new__(Size, number)
+    size.sizes, size.terms = sizes, terms
+    return size
 
 
 def _terms(value: int) -> _Terms:
@@ -375,20 +375,20 @@ def _divided(sizes: Sizes, value: int, by: int) -> tuple[int, int]:
     """Quotient and rest, rounded down."""
     if not by > 0:
         _refuse(f"a quotient by {by}")
-    whole: dict[tuple[str, ...], int] = {}
+    quotients: dict[tuple[str, ...], int] = {}
     rest: dict[tuple[str, ...], int] = {}
     ((atoms, factor),) = _terms(by).items() if len(_terms(by)) == 1 else (((), 0),)
     for product, c in _terms(value).items():
         left = _without(product, atoms)
         if factor and left is not None and c % factor == 0:
-            whole[left] = c // factor
+            quotients[left] = c // factor
         else:
             rest[product] = c
     left_over = _size(sizes, rest)
     # A negative rest stays whole. With a constant between 0 and `by` its sign would change for small sizes.
     if () in rest and factor and not atoms and (len(rest) == 1 or (_can_be_positive(left_over) and number_of(left_over) >= 0)):
-        whole[()], rest[()] = divmod(rest[()], factor)
-    quotient, left_over = _size(sizes, whole), _size(sizes, rest)
+        quotients[()], rest[()] = divmod(rest[()], factor)
+    quotient, left_over = _size(sizes, quotients), _size(sizes, rest)
     low = bounds(left_over)[0]
     if left_over == 0 or (low is not None and low >= 0 and surely_less(left_over, by)):
         return quotient, left_over

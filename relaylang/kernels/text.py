@@ -261,7 +261,7 @@ def kernel(part: Part) -> list[str]:
     """A kernel's stage or a packing as lines of text."""
     body = lines(part.body, 1, part.arrays)
     if part.pack:
-        given, made = ([buffer(b) for kind, b in part.buffers if (kind == "out") is out] for out in (False, True))
-        return [f"pack {part.name}: {', '.join(given)} -> {made[0]}", *body]
+        inputs, outputs = ([buffer(b) for kind, b in part.buffers if (kind == "out") is out] for out in (False, True))
+        return [f"pack {part.name}: {', '.join(inputs)} -> {outputs[0]}", *body]
     notes = [f"  # {note}".rstrip() for note in part.notes]
     return [f"kernel {part.name}", *notes, *[f"  {kind} {buffer(b)}" for kind, b in part.buffers], *body]

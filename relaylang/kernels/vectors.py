@@ -41,8 +41,8 @@ def written_out(body: Sequence[ir.Stmt], lanes: int) -> ir.Body:
         return list(body)
     out: ir.Body = []
     for stmt in body:
-        if isinstance(stmt, ir.Loop) and stmt.kind != ir.PARALLEL and (found := _converted(stmt, lanes)) is not None:
-            new, conditions = found
+        if isinstance(stmt, ir.Loop) and stmt.kind != ir.PARALLEL and (vectorised := _converted(stmt, lanes)) is not None:
+            new, conditions = vectorised
             test: ir.Expr | None = None
             for condition in conditions.values():
                 test = condition if test is None else test & condition
@@ -77,9 +77,9 @@ def _converted(at: ir.Loop, lanes: int) -> tuple[ir.Body, dict[object, ir.Expr]]
     new: ir.Body = []
     conditions: dict[object, ir.Expr] = {}
     for stmt in at.body:
-        found = _converted(stmt, lanes) if isinstance(stmt, ir.Loop) else None
-        new += [stmt] if found is None else found[0]
-        conditions.update({} if found is None else found[1])
+        vectorised = _converted(stmt, lanes) if isinstance(stmt, ir.Loop) else None
+        new += [stmt] if vectorised is None else vectorised[0]
+        conditions.update({} if vectorised is None else vectorised[1])
     inside = {s.name for s in statements(at.body) if isinstance(s, ir.Let)} | {at.var}
     used = {p.name for c in conditions.values() for p in expressions(c) if isinstance(p, ir.Var)}
     if all(a is b for a, b in zip(new, at.body)) or inside & used:

@@ -41,8 +41,8 @@ class Lines:
         self._end = re.compile(r"\r\n?|\n" if "\r" in text else r"\n")
         self._begins, self._before = [0], [0]  # where the blocks begin, and how many lines stand in front of each
         self._starts: dict[int, list[int]] = {}
-        while (found := self._end.search(text, self._begins[-1] + _BLOCK)) is not None:
-            begin, end = self._begins[-1], found.end()
+        while (match := self._end.search(text, self._begins[-1] + _BLOCK)) is not None:
+            begin, end = self._begins[-1], match.end()
             returns = text.count("\r", begin, end) - text.count("\r\n", begin, end) if "\r" in self._end.pattern else 0
             self._before.append(self._before[-1] + text.count("\n", begin, end) + returns)
             self._begins.append(end)
@@ -52,7 +52,7 @@ class Lines:
         starts = self._starts.get(block)
         if starts is None:
             begin, end = self._begins[block], self._begins[block + 1] if block + 1 < len(self._begins) else len(self.text)
-            starts = self._starts[block] = [begin, *(found.end() for found in self._end.finditer(self.text, begin, end))]
+            starts = self._starts[block] = [begin, *(match.end() for match in self._end.finditer(self.text, begin, end))]
             if block + 1 < len(self._begins):
                 starts.pop()
         return starts
@@ -77,8 +77,8 @@ class Lines:
         if number >= len(starts):
             return len(self.text)
         begin = starts[number]
-        found = self._end.search(self.text, begin)
-        end = found.start() if found is not None else len(self.text)
+        match = self._end.search(self.text, begin)
+        end = match.start() if match is not None else len(self.text)
         if self.plain:
             return min(begin + column, end)
         at, used = begin, 0
@@ -138,9 +138,9 @@ class Whole:
     @cached_property
     def _places(self) -> tuple[list[int], list[Function]]:
         """The functions and where they begin, in order."""
-        found = [(r.span.start, r) for r in self._roots if isinstance(r, Function) and r.span is not None]
-        found.sort(key=lambda place: place[0])
-        return [start for start, _ in found], [function for _, function in found]
+        places = [(r.span.start, r) for r in self._roots if isinstance(r, Function) and r.span is not None]
+        places.sort(key=lambda place: place[0])
+        return [start for start, _ in places], [function for _, function in places]
 
     def function_at(self, offset: int) -> Function | None:
         """The function whose text holds an offset."""
@@ -216,8 +216,8 @@ class Analysis:
 
     def call_at(self, start: int) -> Call | None:
         """The call whose operator's name begins at an offset."""
-        found = self.reading.nodes_at(start) if self.reading is not None else []
-        return next((n for n in found if isinstance(n, Call)), None)
+        nodes = self.reading.nodes_at(start) if self.reading is not None else []
+        return next((n for n in nodes if isinstance(n, Call)), None)
 
     def symbol_type(self, symbol: Symbol) -> str | None:
         """The type of a name as text; if it is unknown, that of the last readable version."""
@@ -253,8 +253,8 @@ class Analysis:
         if kind == "function":
             known = self.table.globals.get(name)
             return self.type_of(known) if known is not None else None
-        found = (self.type_of(s) for s in reversed(self.table.variables(function)) if s.kind == kind and s.name == name)
-        return next((ty for ty in found if ty is not None), None)
+        types = (self.type_of(s) for s in reversed(self.table.variables(function)) if s.kind == kind and s.name == name)
+        return next((ty for ty in types if ty is not None), None)
 
 
 def _read(text: str, name: str, before: Document | Whole | None) -> Document | Whole | None:

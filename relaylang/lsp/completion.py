@@ -51,7 +51,7 @@ def _definition(text: str, offset: int) -> int:
     end, begin = offset, -1
     while end and begin < 0:  # backwards, in stretches
         start = text.rfind("\n", 0, max(0, end - _NEAR)) + 1
-        begin = max((found.start() for found in _BEGINS.finditer(text, start, end)), default=-1)
+        begin = max((match.start() for match in _BEGINS.finditer(text, start, end)), default=-1)
         end = start
     return max(0, begin)
 
@@ -74,9 +74,9 @@ def _statements(text: str, indent: str, begin: int) -> tuple[int, dict[str, tupl
     statement = re.compile(rf"^{indent}(?:let[ \t]+)?({patterns()['LOCAL']})[ \t]*(?::|=(?![=>])[ \t]*(?=(\S)))", re.M)
     earlier: dict[str, tuple[int, int]] = {}
     last = begin
-    for found in statement.finditer(text):
-        last = begin + found.start()
-        earlier[found[1]] = begin + found.start(1), begin + found.start(2) if found.start(2) >= 0 else -1
+    for match in statement.finditer(text):
+        last = begin + match.start()
+        earlier[match[1]] = begin + match.start(1), begin + match.start(2) if match.start(2) >= 0 else -1
     if earlier:
         earlier.popitem()
     return last, earlier
@@ -135,13 +135,13 @@ class TextNames(Mapping[str, "Type | None"]):
         ty = self._type(symbol.name, self._part.place(symbol.definition.start), value)
         if ty is not None:
             return ty
-        found = (version.known_type(symbol.kind, symbol.name, self._function) for version in self._versions if version.good)
-        return next((ty for ty in found if ty is not None), None)
+        types = (version.known_type(symbol.kind, symbol.name, self._function) for version in self._versions if version.good)
+        return next((ty for ty in types if ty is not None), None)
 
     def _type(self, name: str, start: int, value: int) -> Type | None:
         """The type of the variable at a place, if a version has it there."""
-        found = (version.bound_type(start, value) for version in self._versions if version.text.startswith(name, start))
-        return next((ty for ty in found if ty is not None), None)
+        types = (version.bound_type(start, value) for version in self._versions if version.text.startswith(name, start))
+        return next((ty for ty in types if ty is not None), None)
 
 
 def completion(text: str, offset: int, known: Analysis) -> list[Suggestion]:

@@ -86,10 +86,10 @@ class Document:
             return Document(text, self.known.name)
         kept = {part.text: part for part in old}
         parts = [kept.pop(piece.text) if piece.text in kept else Part(*piece) for piece in new]
-        made = self._with(text, [*self.parts[:first], *parts, *self.parts[last + 1 :]])
+        document = self._with(text, [*self.parts[:first], *parts, *self.parts[last + 1 :]])
         unread = [first + i for i, part in enumerate(parts) if part not in old]
-        made._update(unread, first + len(parts))
-        return made
+        document._update(unread, first + len(parts))
+        return document
 
     def _changed_inside(self, text: str, begin: int, end: int) -> Document:
         """The document of a text that differs inside one function. Raises `NotByStretches` where other parts matter."""
@@ -102,23 +102,23 @@ class Document:
         places = {id(label.span.source) for d in self.checker.said.get(old.name, ()) for label in d.labels}
         again = [source for source in old.sources() if id(source) in places]
         part = old.changed(text[start : stop + len(text) - len(self.text)], begin - start, end - start, again)
-        made = self._with(text, [*self.parts[:number], part, *self.parts[number + 1 :]])
+        document = self._with(text, [*self.parts[:number], part, *self.parts[number + 1 :]])
         assert part.function is not None
         self.checker.update({self.known.functions[part.name]: part.function}, typed={part.name: part.statements})
-        if stale := made._stale():
+        if stale := document._stale():
             self.checker.update(again=stale)
-        made._say()
-        return made
+        document._say()
+        return document
 
     def _with(self, text: str, parts: list[Part]) -> Document:
         """A document with other parts, which are at their places."""
-        made: Document = object.__new__(Document)
-        made.text, made.parts = text, parts
-        made.known, made.checker = self.known, self.checker
+        document: Document = object.__new__(Document)
+        document.text, document.parts = text, parts
+        document.known, document.checker = self.known, self.checker
         if len(parts) == 1:
             raise NotByParts
-        made._place()
-        return made
+        document._place()
+        return document
 
     def _update(self, unread: list[int], behind: int) -> None:
         """Read the new parts of this text, next to known parts."""
@@ -159,11 +159,15 @@ class Document:
 
     def _stale(self) -> list[str]:
         """The functions of which something is said that points into a text that is gone."""
-        said = {name: found for name, found in self.checker.said.items() if found}
+        said = {name: diagnostics for name, diagnostics in self.checker.said.items() if diagnostics}
         if not said:
             return []
         there = {id(source) for part in self.parts for source in part.sources()}
-        return [name for name, found in said.items() if any(id(label.span.source) not in there for d in found for label in d.labels)]
+        return [
+            name
+            for name, diagnostics in said.items()
+            if any(id(label.span.source) not in there for d in diagnostics for label in d.labels)
+        ]
 
     def _place(self) -> None:
         """Where the parts begin, and which is the first to define a function's name."""

@@ -54,13 +54,13 @@ def op_markdown(op: Op) -> str:
 
 def hover(analysis: Analysis, offset: int) -> tuple[Token, str] | None:
     """The word at an offset, and what there is to say about it as Markdown."""
-    found = analysis.table.symbol_at(offset)
-    if found is None:
+    occurrence = analysis.table.symbol_at(offset)
+    if occurrence is None:
         token = analysis.table.token_at(offset)
         if token is not None and analysis.table.is_attribute(token):
             return _attribute(analysis, token)
         return None
-    token, symbol = found
+    token, symbol = occurrence
     if symbol.kind == "operator":
         op = OPS[symbol.name]
         call = analysis.call_at(token.start)
@@ -98,8 +98,8 @@ def _attribute(analysis: Analysis, token: Token) -> tuple[Token, str] | None:
 
 
 def definition(analysis: Analysis, offset: int) -> Token | None:
-    found = analysis.table.symbol_at(offset)
-    return found[1].definition if found is not None else None
+    occurrence = analysis.table.symbol_at(offset)
+    return occurrence[1].definition if occurrence is not None else None
 
 
 def library_definition(analysis: Analysis, offset: int) -> tuple[str, Span] | None:
@@ -112,10 +112,10 @@ def library_definition(analysis: Analysis, offset: int) -> tuple[str, Span] | No
 
 def references(analysis: Analysis, offset: int, with_definition: bool = True) -> list[Token]:
     """Every place of the name at an offset."""
-    found = analysis.table.symbol_at(offset)
-    if found is None:
+    occurrence = analysis.table.symbol_at(offset)
+    if occurrence is None:
         return []
-    symbol = found[1]
+    symbol = occurrence[1]
     places = symbol.places()
     return [p for p in places if with_definition or p is not symbol.definition]
 
@@ -126,13 +126,13 @@ class CannotRename(Exception):
 
 def renamable(analysis: Analysis, offset: int) -> tuple[Token, Symbol]:
     """The name at an offset. Raises `CannotRename` where it is none of this text's."""
-    found = analysis.table.symbol_at(offset)
-    if found is None:
+    occurrence = analysis.table.symbol_at(offset)
+    if occurrence is None:
         raise CannotRename("there is no name here")
-    symbol = found[1]
+    symbol = occurrence[1]
     if symbol.kind == "operator" or (symbol.definition is None and symbol.kind != "variable"):
         raise CannotRename(f"{symbol.name} is not defined in this text")
-    return found
+    return occurrence
 
 
 def rename(analysis: Analysis, offset: int, new: str) -> list[tuple[Token, str]]:

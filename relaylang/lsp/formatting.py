@@ -35,11 +35,11 @@ def edits_of_lines(analysis: Analysis, first: int, last: int) -> list[Edit] | No
     pairs = _pairs(analysis)
     if pairs is None:
         return None
-    found: list[Edit] = []
+    line_edits: list[Edit] = []
     for at, old, new in pairs:
         if old != new and at <= last and first <= at + len(old):
-            found += _line_edits(at, old, new, first, last)
-    return found
+            line_edits += _line_edits(at, old, new, first, last)
+    return line_edits
 
 
 def _pairs(analysis: Analysis) -> list[tuple[int, str, str]] | None:

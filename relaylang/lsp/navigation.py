@@ -19,8 +19,8 @@ def add(server: RelayServer) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
     def folding(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:
-        found = structure.folds(server.analysis(params.text_document.uri))
-        return [lsp.FoldingRange(first, last, kind=kind or None) for first, last, kind in found]
+        folds = structure.folds(server.analysis(params.text_document.uri))
+        return [lsp.FoldingRange(first, last, kind=kind or None) for first, last, kind in folds]
 
     @server.feature(lsp.TEXT_DOCUMENT_SELECTION_RANGE)
     def selection(params: lsp.SelectionRangeParams) -> list[lsp.SelectionRange]:
@@ -37,27 +37,27 @@ def add(server: RelayServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_LINK)
     def links(params: lsp.DocumentLinkParams) -> list[lsp.DocumentLink]:
         analysis = server.analysis(params.text_document.uri)
-        found = structure.links(analysis)
-        return [lsp.DocumentLink(range_at(analysis, start, end), Path(path).as_uri()) for start, end, path in found]
+        targets = structure.links(analysis)
+        return [lsp.DocumentLink(range_at(analysis, start, end), Path(path).as_uri()) for start, end, path in targets]
 
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_CALL_HIERARCHY)
     def prepare(params: lsp.CallHierarchyPrepareParams) -> list[lsp.CallHierarchyItem]:
         analysis, offset = server.at(params)
-        found = analysis.table.symbol_at(offset)
-        known = found is not None and found[1].kind == "function" and found[1].definition is not None
-        return [_item(analysis, found[1], params.text_document.uri)] if known and found is not None else []
+        occurrence = analysis.table.symbol_at(offset)
+        known = occurrence is not None and occurrence[1].kind == "function" and occurrence[1].definition is not None
+        return [_item(analysis, occurrence[1], params.text_document.uri)] if known and occurrence is not None else []
 
     @server.feature(lsp.CALL_HIERARCHY_INCOMING_CALLS)
     def incoming(params: lsp.CallHierarchyIncomingCallsParams) -> list[lsp.CallHierarchyIncomingCall]:
         analysis = server.analysis(params.item.uri)
-        found = _items(analysis, structure.callers(analysis, params.item.name), params.item.uri)
-        return [lsp.CallHierarchyIncomingCall(item, places) for item, places in found]
+        callers = _items(analysis, structure.callers(analysis, params.item.name), params.item.uri)
+        return [lsp.CallHierarchyIncomingCall(item, places) for item, places in callers]
 
     @server.feature(lsp.CALL_HIERARCHY_OUTGOING_CALLS)
     def outgoing(params: lsp.CallHierarchyOutgoingCallsParams) -> list[lsp.CallHierarchyOutgoingCall]:
         analysis = server.analysis(params.item.uri)
-        found = _items(analysis, structure.callees(analysis, params.item.name), params.item.uri)
-        return [lsp.CallHierarchyOutgoingCall(item, places) for item, places in found]
+        callees = _items(analysis, structure.callees(analysis, params.item.name), params.item.uri)
+        return [lsp.CallHierarchyOutgoingCall(item, places) for item, places in callees]
 
 
 def _item(analysis: Analysis, function: Symbol, uri: str) -> lsp.CallHierarchyItem:

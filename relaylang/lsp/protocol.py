@@ -62,9 +62,9 @@ class RelayServer(LanguageServer):
         if known is not None and known[0] == document.version and known[1].text == text:
             return known[1]
         unit = unit_of(self.workspace.position_encoding)
-        made = Analysis(text, document.path or uri, unit, known[1] if known is not None else None)
-        self.known[uri] = (document.version, made)
-        return made
+        analysis = Analysis(text, document.path or uri, unit, known[1] if known is not None else None)
+        self.known[uri] = (document.version, analysis)
+        return analysis
 
     def recent(self, uri: str) -> tuple[str, Analysis]:
         """A text as it is now, and the last analysis of it, which may be of an earlier version."""

@@ -47,10 +47,10 @@ class Part(Definition):
         return Part(self.text, self.word, self.name, self.mentions)
 
     def _source(self, name: str, text: str) -> TokenSource:
-        made = TokenSource(name, text, tables())
-        made.base = made.plain.base = self.base
-        self._sources.append(made)
-        return made
+        source = TokenSource(name, text, tables())
+        source.base = source.plain.base = self.base
+        self._sources.append(source)
+        return source
 
     def sources(self) -> Iterator[SourceFile]:
         """The sources that its diagnostics may point into."""
@@ -132,10 +132,10 @@ class Part(Definition):
         """The part with another text, which differs from offset `begin` to `end` of this one. Raises `NotByStretches`."""
         if self.stretches is None:
             raise NotByStretches
-        made = Part(text, self.word, self.name, self.mentions)
-        made.base = self.base
-        made.take(self.stretches.changed(text, begin, end, again))
-        return made
+        part = Part(text, self.word, self.name, self.mentions)
+        part.base = self.base
+        part.take(self.stretches.changed(text, begin, end, again))
+        return part
 
     def _read(self, known: Known, text: str) -> None:
         source = self._source(known.name, text)
@@ -149,7 +149,7 @@ class Part(Definition):
                 self.function, self.broken = None, True
                 raise
             build, value = error.partial  # type: ignore[misc]
-        self.function = next((made for var, made in build.functions.made.items() if var.name_hint == self.name), None)
+        self.function = next((function for var, function in build.functions.made.items() if var.name_hint == self.name), None)
         self.definitions = dict(build.types.made)
         self.constructors = list(build.types.defined_constructors)
         self.has_expression = value[1] is not None

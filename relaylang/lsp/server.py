@@ -129,10 +129,10 @@ def _names(server: RelayServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def hover(params: lsp.HoverParams) -> lsp.Hover | None:
         analysis, offset = server.at(params)
-        found = features.hover(analysis, offset)
-        if found is None:
+        described = features.hover(analysis, offset)
+        if described is None:
             return None
-        token, text = found
+        token, text = described
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text), token_range(analysis, token))
 
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
@@ -141,10 +141,10 @@ def _names(server: RelayServer) -> None:
         token = features.definition(analysis, offset)
         if token is not None:
             return lsp.Location(params.text_document.uri, token_range(analysis, token))
-        found = features.library_definition(analysis, offset)
-        if found is None:
+        place = features.library_definition(analysis, offset)
+        if place is None:
             return None
-        path, span = found
+        path, span = place
         lines = Lines(span.source.text, analysis.lines.unit)
         return lsp.Location(
             Path(path).resolve().as_uri(),
@@ -154,8 +154,8 @@ def _names(server: RelayServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     def references(params: lsp.ReferenceParams) -> list[lsp.Location]:
         analysis, offset = server.at(params)
-        found = features.references(analysis, offset, params.context.include_declaration)
-        return [lsp.Location(params.text_document.uri, token_range(analysis, t)) for t in found]
+        tokens = features.references(analysis, offset, params.context.include_declaration)
+        return [lsp.Location(params.text_document.uri, token_range(analysis, t)) for t in tokens]
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     def highlight(params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
@@ -175,10 +175,10 @@ def _names(server: RelayServer) -> None:
     def rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit:
         analysis, offset = server.at(params)
         try:
-            found = features.rename(analysis, offset, params.new_name)
+            occurrences = features.rename(analysis, offset, params.new_name)
         except features.CannotRename as why:
             raise JsonRpcInvalidParams(str(why)) from None
-        edits = [lsp.TextEdit(token_range(analysis, t), text) for t, text in found]
+        edits = [lsp.TextEdit(token_range(analysis, t), text) for t, text in occurrences]
         return lsp.WorkspaceEdit({params.text_document.uri: edits})
 
 
@@ -212,12 +212,12 @@ def _offers(server: RelayServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(trigger_characters=["(", ",", "="]))
     def signature(params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
         analysis, offset = server.at(params)
-        found = features.signature(analysis, offset)
-        if found is None:
+        call_help = features.signature(analysis, offset)
+        if call_help is None:
             return None
-        label = "".join(text for _, text in found.parts())
-        shown = [lsp.ParameterInformation(p) for p in found.parameters]
-        active = found.active if 0 <= found.active < len(shown) else None
+        label = "".join(text for _, text in call_help.parts())
+        shown = [lsp.ParameterInformation(p) for p in call_help.parameters]
+        active = call_help.active if 0 <= call_help.active < len(shown) else None
         return lsp.SignatureHelp([lsp.SignatureInformation(label, parameters=shown, active_parameter=active)], 0, active)
 
 
@@ -303,9 +303,9 @@ def _hints(server: RelayServer) -> None:
             for offset, text in features.hints(analysis, first, last):
                 out.append(lsp.InlayHint(lsp.Position(*place(offset)), text, kind=lsp.InlayHintKind.Type))
         if server.settings.defaults:
-            for offset, text, whole in structure.defaults(analysis, first, last):
+            for offset, text, detail in structure.defaults(analysis, first, last):
                 kind = lsp.InlayHintKind.Parameter
-                out.append(lsp.InlayHint(lsp.Position(*place(offset)), text, kind=kind, tooltip=whole))
+                out.append(lsp.InlayHint(lsp.Position(*place(offset)), text, kind=kind, tooltip=detail))
         return out
 
 
@@ -323,10 +323,10 @@ def _is_wanted(kind: str, only: Sequence[str] | None) -> bool:
     return not only or any(not one or kind == one or kind.startswith(f"{one}.") for one in only)
 
 
-def _text_edits(analysis: Analysis, found: Sequence[Edit] | None) -> list[lsp.TextEdit] | None:
-    if found is None:
+def _text_edits(analysis: Analysis, changes: Sequence[Edit] | None) -> list[lsp.TextEdit] | None:
+    if changes is None:
         return None
-    return [lsp.TextEdit(range_at(analysis, edit.begin, edit.end), edit.text) for edit in found]
+    return [lsp.TextEdit(range_at(analysis, edit.begin, edit.end), edit.text) for edit in changes]
 
 
 def _fix_all(analysis: Analysis, uri: str) -> list[lsp.CodeAction]:

@@ -37,17 +37,17 @@ def definition(table: SymbolTable, token: Token) -> Span | None:
     if _own(table, token):
         return None
     for module in imported(table.text):
-        found: Span | None = None
+        span: Span | None = None
         name = token.text.removeprefix("@").strip('"')
         if token.kind == "global" and name in module:
-            found = module[name].span
+            span = module[name].span
         elif token.kind == "name":
             for header, data in module.type_definitions.items():
                 if header.name_hint == name:
-                    found = data.span
-                found = next((c.span for c in data.constructors if c.name_hint == name), found)
-        if found is not None:
-            return _at_name(found, token.text)
+                    span = data.span
+                span = next((c.span for c in data.constructors if c.name_hint == name), span)
+        if span is not None:
+            return _at_name(span, token.text)
     return None
 
 
@@ -60,8 +60,8 @@ def _at_name(span: Span, name: str) -> Span:
 
 def path_of(span: Span) -> str | None:
     """The file of a place in the library; None for definitions that are made when they are asked for."""
-    found = _STD.fullmatch(span.source.name)
-    return file_of(found[1]) if found is not None else None
+    match = _STD.fullmatch(span.source.name)
+    return file_of(match[1]) if match is not None else None
 
 
 def file_of(name: str) -> str | None:

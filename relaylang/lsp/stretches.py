@@ -53,9 +53,9 @@ class Known:
         """Makes the build of a part for its tokens. The part needs no version header."""
 
         def start(tokens: Sequence[str]) -> Build:
-            made = Build(source, tokens, self.types, None, None, comment_type, self.functions, self.type_vars)
-            made.text.versioned = True
-            return made
+            build = Build(source, tokens, self.types, None, None, comment_type, self.functions, self.type_vars)
+            build.text.versioned = True
+            return build
 
         return start
 
@@ -154,9 +154,9 @@ class Stretch(Definition):
         statements = next(part for part in build.parts if isinstance(part, StatementActions))
         closed: list[tuple[Block, dict[str, Any]]] = []
         statements.closed = closed
-        found, _ = syntax_errors(tab, tokens, self.source, at, build)
+        diagnostics, _ = syntax_errors(tab, tokens, self.source, at, build)
         # another stretch says which names are not known in it
-        self.said = [d for d in found if d.span is None or d.span.start < len(self.text) or d.code[:3] != "R02"]
+        self.said = [d for d in diagnostics if d.span is None or d.span.start < len(self.text) or d.code[:3] != "R02"]
         places = [label.span.start for d in self.said for label in d.labels]
         if not build.functions.made or not closed or not all(d.labels for d in self.said) or max(places) >= len(self.text):
             raise NotByStretches
@@ -182,7 +182,7 @@ class Stretches:
 
     def __init__(self, text: str, known: Known) -> None:
         head = _HEAD_ENDS.search(text) if len(text) >= _LONG and '%"' not in text else None
-        ends = [found.end() for found in _STATEMENT_ENDS.finditer(text, head.end())] if head is not None else []
+        ends = [match.end() for match in _STATEMENT_ENDS.finditer(text, head.end())] if head is not None else []
         if head is None or len(ends) < 2 * _STATEMENTS:
             raise NotByStretches
         step = max(_STATEMENTS, isqrt(len(ends)))
@@ -301,13 +301,13 @@ class Stretches:
             raise NotByStretches
         if _functions(_NAMES.findall(piece)) != _functions(name for stretch in old for name in stretch.used):
             raise NotByStretches
-        made: Stretches = object.__new__(Stretches)
-        made.known, made.signature, made.lead, made.most = self.known, self.signature, self.lead, self.most
-        made.all = [*self.all[:first], *self.all[last + 1 :]]
+        stretches: Stretches = object.__new__(Stretches)
+        stretches.known, stretches.signature, stretches.lead, stretches.most = self.known, self.signature, self.lead, self.most
+        stretches.all = [*self.all[:first], *self.all[last + 1 :]]
         with gc_paused():
-            made._read_again(piece, first, old, again)
-            made._assemble(text, list(zip(reversed(self.all), self.bodies)))
-        return made
+            stretches._read_again(piece, first, old, again)
+            stretches._assemble(text, list(zip(reversed(self.all), self.bodies)))
+        return stretches
 
     def _read_again(self, piece: str, first: int, old: Sequence[Stretch], again: Collection[SourceFile]) -> None:
         """Put a stretch in at a number, and read those again that it concerns."""
@@ -325,9 +325,9 @@ class Stretches:
                 variables = {key: var for key, var in bound.items() if isinstance(var, Var)}
                 last = number == len(todo) - 1
                 ahead = "" if last else todo[-1][0] if number + 2 == len(todo) else todo[number + 1][0] + "()\n}\n"
-                made = self._read(text, names, variables, last, ahead)
-                self.all.append(made)
-                keys = (key for key in {**bound, **made.bound} if bound.get(key) is not made.bound.get(key))
+                stretch = self._read(text, names, variables, last, ahead)
+                self.all.append(stretch)
+                keys = (key for key in {**bound, **stretch.bound} if bound.get(key) is not stretch.bound.get(key))
                 other.update(_first_word(key) for key in keys)
             if not names.keys().isdisjoint(self.all[-1].bound):
                 raise NotByStretches
@@ -349,8 +349,8 @@ def _functions(names: Iterator[str] | list[str]) -> set[str]:
 
 
 def _first_word(name: str) -> str:
-    found = _NAMES.match(name)
-    return found[0] if found is not None else name
+    match = _NAMES.match(name)
+    return match[0] if match is not None else name
 
 
 __all__ = ["Known", "NotByStretches", "Stretch", "Stretches"]

@@ -84,11 +84,11 @@ def selections(analysis: Analysis, offset: int) -> list[tuple[int, int]]:
     table = analysis.table
     number = table.number_at(offset)
     code, pairs = table.placed(number).code, table.placed(number).brackets
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
 
     def grow(start: int, end: int) -> None:
-        if start <= offset <= end and (not found or (start <= found[-1][0] and end >= found[-1][1] and (start, end) != found[-1])):
-            found.append((start, end))
+        if start <= offset <= end and (not ranges or (start <= ranges[-1][0] and end >= ranges[-1][1] and (start, end) != ranges[-1])):
+            ranges.append((start, end))
 
     at = bisect_right(code, offset, key=lambda t: t.start) - 1
     if at > 0 and not code[at].is_word and code[at - 1].is_word and code[at - 1].end == offset == code[at].start:
@@ -100,7 +100,7 @@ def selections(analysis: Analysis, offset: int) -> list[tuple[int, int]]:
         if symbol.end >= 0:
             grow(symbol.begin, symbol.end)
     grow(0, len(analysis.text))
-    return found
+    return ranges
 
 
 def _part(code: Sequence[Token], pairs: Brackets, at: int) -> tuple[int, int]:
@@ -120,9 +120,9 @@ def _part(code: Sequence[Token], pairs: Brackets, at: int) -> tuple[int, int]:
 
 def links(analysis: Analysis) -> Iterator[tuple[int, int, str]]:
     """The place of each imported name, and the library's file."""
-    for found in IMPORT.finditer(analysis.text):
-        if found[1] in FILES and (path := standard.file_of(FILES[found[1]])) is not None:
-            yield found.start(1), found.end(1), path
+    for match in IMPORT.finditer(analysis.text):
+        if match[1] in FILES and (path := standard.file_of(FILES[match[1]])) is not None:
+            yield match.start(1), match.end(1), path
 
 
 # ---- calls
@@ -172,8 +172,8 @@ def _defaults(analysis: Analysis, placed: Placed, first: int, last: int) -> Iter
         if not begin or not first <= code[end].start <= last or code[begin - 1].text not in OPS:
             continue
         inside = [code[i] for i in range(begin + 1, end) if pairs.around[i] == begin]
-        given = {token.text for token in inside if analysis.table.is_attribute(token)}
-        fields = [f for f in OPS[code[begin - 1].text].schema.values() if f.name not in given and not f.required]
+        names = {token.text for token in inside if analysis.table.is_attribute(token)}
+        fields = [f for f in OPS[code[begin - 1].text].schema.values() if f.name not in names and not f.required]
         texts = [f"{f.name}={value_text(f.default)}" for f in fields if f.default not in (None, "")]
         if texts:
             shown = [*texts[:_MOST_DEFAULTS], *["…"] * (len(texts) > _MOST_DEFAULTS)]

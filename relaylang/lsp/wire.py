@@ -21,9 +21,9 @@ class Headers:
 
     def readline(self) -> bytes:
         line = self._stream.readline()
-        found = _LENGTH.fullmatch(line)
-        if found is not None:
-            return b"Content-Length: %d\r\n" % int(found[1])
+        match = _LENGTH.fullmatch(line)
+        if match is not None:
+            return b"Content-Length: %d\r\n" % int(match[1])
         return line
 
     def read(self, count: int = -1) -> bytes:

@@ -106,9 +106,9 @@ def alloc_tensor(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
 def placed(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """Takes data of any type; the result has it. The attributes' devices are devices, not numbers."""
     for name in attrs.schema:
-        given = getattr(attrs, name)
-        if name.endswith("device") and isinstance(given, (int, float, tuple)):
-            ctx.fail(f"{name} must be a device, not {list(given) if isinstance(given, tuple) else given}")
+        device = getattr(attrs, name)
+        if name.endswith("device") and isinstance(device, (int, float, tuple)):
+            ctx.fail(f"{name} must be a device, not {list(device) if isinstance(device, tuple) else device}")
     return types[0]
 
 
@@ -129,8 +129,8 @@ def invoke(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
     """Takes a function, a tuple of its arguments, and a tuple of its results, into which it writes. The result is `()`."""
     function = function_type(types, ctx)
     ctx.unify(1, TupleType(function.arg_types))
-    made = function.ret_type
-    ctx.unify(2, made if isinstance(made, TupleType) else TupleType((made,)))
+    result = function.ret_type
+    ctx.unify(2, result if isinstance(result, TupleType) else TupleType((result,)))
     return UNIT
 
 

@@ -76,10 +76,10 @@ def _place(text: str | Path) -> Place:
 EXTENSIONS: dict[str, Extension] = {}
 
 
-def _problem(found: Any) -> str | None:
-    if not isinstance(found, Extension) or not isinstance(found.op, Op):
-        return f"is no operator, but a value of type {type(found).__name__}"
-    return _problem_of_record(found.op) or _problem_of_functions(found)
+def _problem(extension: Any) -> str | None:
+    if not isinstance(extension, Extension) or not isinstance(extension.op, Op):
+        return f"is no operator, but a value of type {type(extension).__name__}"
+    return _problem_of_record(extension.op) or _problem_of_functions(extension)
 
 
 def _problem_of_record(op: Op) -> str | None:
@@ -96,12 +96,12 @@ def _problem_of_record(op: Op) -> str | None:
     return None
 
 
-def _problem_of_functions(found: Extension) -> str | None:
-    if found.lower is not None and not callable(found.lower):
-        return f"has lower={found.lower!r:.60}, which is no function"
-    if found.kernel is not None and not callable(found.kernel) and found.place is None:
-        return f"has kernel={found.kernel!r:.60}, which is no function and no text"
-    wrong = [rule for rule in found.export.values() if not callable(rule)]
+def _problem_of_functions(extension: Extension) -> str | None:
+    if extension.lower is not None and not callable(extension.lower):
+        return f"has lower={extension.lower!r:.60}, which is no function"
+    if extension.kernel is not None and not callable(extension.kernel) and extension.place is None:
+        return f"has kernel={extension.kernel!r:.60}, which is no function and no text"
+    wrong = [rule for rule in extension.export.values() if not callable(rule)]
     return f"has the rule {wrong[0]!r:.60} of an exporter, which is no function" if wrong else None
 
 
@@ -116,15 +116,15 @@ def register(
     Raises `RelayError` (R0219) for an object that is not an operator, and for a name of the language's own operators. A text
     that is wrong, or does not fit the record, is an error R0644.
     """
-    made = op if isinstance(op, Extension) else Extension(op, kernel, lower, export)
-    said = _problem(made)
+    extension = op if isinstance(op, Extension) else Extension(op, kernel, lower, export)
+    said = _problem(extension)
     if said is not None:
         name = op.name if isinstance(op, Op) else "what is registered"
         raise RelayError(error("R0219", f"{name} {said}"))
-    if made.place is not None:
-        record, kernel = service("operator with a text")(made.op, *made.place)
-        made = replace(made, op=record, kernel=kernel, place=None)
-    return _add(made)
+    if extension.place is not None:
+        record, kernel = service("operator with a text")(extension.op, *extension.place)
+        extension = replace(extension, op=record, kernel=kernel, place=None)
+    return _add(extension)
 
 
 def register_text(text: str | Path) -> list[Op]:
@@ -133,18 +133,18 @@ def register_text(text: str | Path) -> list[Op]:
     Raises `RelayError`: R0001 for a file that cannot be read, and R0644 with the place of a mistake. A name of the language's
     own operators is an error R0219.
     """
-    made = [Extension(op, kernel) for op, kernel in service("operators of a text")(*_place(text))]
-    for extension in made:
+    extensions = [Extension(op, kernel) for op, kernel in service("operators of a text")(*_place(text))]
+    for extension in extensions:
         said = _problem(extension)
         if said is not None:
             raise RelayError(error("R0219", f"{extension.op.name} {said}"))
-    return [_add(extension) for extension in made]
+    return [_add(extension) for extension in extensions]
 
 
-def _add(made: Extension) -> Op:
-    OPS[made.op.name] = made.op
-    EXTENSIONS[made.op.name] = made
-    return made.op
+def _add(extension: Extension) -> Op:
+    OPS[extension.op.name] = extension.op
+    EXTENSIONS[extension.op.name] = extension
+    return extension.op
 
 
 def unregister(name: str) -> None:
@@ -161,21 +161,21 @@ def find(name: str) -> Op | None:
     op = OPS.get(name)
     if op is not None or not name:
         return op
-    found = load_installed(OPERATOR_GROUP, name)
-    if found is None:
+    plugin = load_installed(OPERATOR_GROUP, name)
+    if plugin is None:
         return None
-    if isinstance(found, (str, Path)):
-        added = {op.name: op for op in register_text(found)}
+    if isinstance(plugin, (str, Path)):
+        added = {op.name: op for op in register_text(plugin)}
         if name not in added:
             raise wrong_plugin(OPERATOR_GROUP, name, f"is a text with {', '.join(added)}")
         return added[name]
-    made = Extension(found) if isinstance(found, Op) else found
-    said = _problem(made)
-    if said is None and made.op.name != name:
-        said = f"has the name {made.op.name}"
+    extension = Extension(plugin) if isinstance(plugin, Op) else plugin
+    said = _problem(extension)
+    if said is None and extension.op.name != name:
+        said = f"has the name {extension.op.name}"
     if said is not None:
         raise wrong_plugin(OPERATOR_GROUP, name, said)
-    return register(made)
+    return register(extension)
 
 
 def names() -> list[str]:

@@ -40,7 +40,7 @@ def tensors_of(types: Sequence[Type], arg: int, ctx: RelationContext) -> list[Te
     if not ty.fields:
         ctx.fail("must have at least one tensor", arg)
     first = ty.fields[0]
-    found = []
+    tensors = []
     for i, field in enumerate(ty.fields):
         if not isinstance(field, TensorType) or not isinstance(first, TensorType):
             ctx.fail(f"field {i} of the tuple must be a tensor, not `{field!r}`", arg)
@@ -49,8 +49,8 @@ def tensors_of(types: Sequence[Type], arg: int, ctx: RelationContext) -> list[Te
             ctx.fail(f"field {i} is `{field!r}`, but field 0 is `{first!r}`: they differ in their dimensions", arg)
         if field.dtype != first.dtype:
             ctx.fail(f"field {i} is of {field.dtype}, but field 0 is of {first.dtype}", arg)
-        found.append(field)
-    return found
+        tensors.append(field)
+    return tensors
 
 
 def _joinable(parts: Sequence[TensorType], axis: int, columns: Sequence[Sequence[Dim]]) -> str:
@@ -140,8 +140,8 @@ DATA = ("data",)
 
 def parts(args: Sequence[AnyValue], attrs: AnyValue) -> int:
     """How many parts a split makes: the number given, or one more than the places to cut at."""
-    given = attrs.indices_or_sections
-    return given if isinstance(given, int) else len(given) + 1
+    sections = attrs.indices_or_sections
+    return sections if isinstance(sections, int) else len(sections) + 1
 
 
 OPS = (

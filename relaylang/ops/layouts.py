@@ -100,23 +100,23 @@ def turned_shape(shape: Sequence[Dim], source: str, target: str) -> tuple[Dim, .
         return None
     if source == target:
         return tuple(shape)
-    found: dict[str, Dim] = {}
+    sizes: dict[str, Dim] = {}
     for (letter, size), extent in zip(have, shape):
         if size and extent != size:
             return None
-        known = found.get(letter.upper(), 1)
+        known = sizes.get(letter.upper(), 1)
         if not isinstance(known, int) or not isinstance(extent, int):
-            if letter in found or letter.upper() in found:
+            if letter in sizes or letter.upper() in sizes:
                 return None  # blocks of an axis of unknown extent
-            found[letter.upper()] = extent
+            sizes[letter.upper()] = extent
         else:
-            found[letter.upper()] = known * extent
+            sizes[letter.upper()] = known * extent
     out: list[Dim] = []
     for letter, size in want:
         if size:
             out.append(size)
             continue
-        extent, of = found[letter], block(target, letter)
+        extent, of = sizes[letter], block(target, letter)
         if of != 1:
             if not isinstance(extent, int) or extent % of:
                 return None
@@ -170,23 +170,23 @@ def transformed_like(old: str, like_old: str, like_new: str) -> str | None:
             spare = upper if upper not in used else next(c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if c not in used)
             names[upper] = spare
             used.add(spare)
-    made: list[tuple[str, int]] = []
+    axes: list[tuple[str, int]] = []
     for letter, size in parts(like_new):
         name = names.get(letter.upper())
         if name is None:
             return None
-        made.append((name if letter.isupper() else name.lower(), size))
-    return text(made)
+        axes.append((name if letter.isupper() else name.lower(), size))
+    return text(axes)
 
 
 def fitted(layout: str, old: str, shape: Sequence[Dim]) -> str:
     """The layout with blocks of 1 for axes of extent 1, and for axes that the layout `old` lacks."""
-    made: list[tuple[str, int]] = []
+    axes: list[tuple[str, int]] = []
     for letter, size in parts(layout):
         if size:
             at = places(old, letter)
             missing = not at or not parts(old)[at[0]][0].isupper()
             if missing or (shape[at[0]] == 1 and not is_split(old, letter)):
                 size = 1
-        made.append((letter, size))
-    return text(made)
+        axes.append((letter, size))
+    return text(axes)

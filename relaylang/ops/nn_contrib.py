@@ -261,8 +261,8 @@ def deformable_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationConte
     out = window_extents(shape, weight[2:], attrs, ctx)
     moves = mul_dim(product(weight[2:]), 2 * attrs.deformable_groups)
     ctx.unify(1, TensorType(change_layout([shape[0], moves, *out], "NCHW", attrs.data_layout, ctx, 1), data.dtype))
-    made = change_layout([shape[0], weight[0], *out], "NCHW", attrs.out_layout or attrs.data_layout, ctx)
-    return TensorType(made, attrs.out_dtype or data.dtype)
+    out_shape = change_layout([shape[0], weight[0], *out], "NCHW", attrs.out_layout or attrs.data_layout, ctx)
+    return TensorType(out_shape, attrs.out_dtype or data.dtype)
 
 
 ARGS = ("data", "weight")

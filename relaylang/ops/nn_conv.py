@@ -145,13 +145,13 @@ def _groups(data: TensorType, attrs: AnyValue, weight: Sequence[Dim], ctx: Relat
     return [f"a weight of {each} of {channels} channels is for {groups} groups: add `groups={groups}`"] if out % groups == 0 else []
 
 
-def _repairs(types: Sequence[Type], attrs: AnyValue, made: Sequence[Dim], reference: str, ctx: RelationContext) -> list[str]:
+def _repairs(types: Sequence[Type], attrs: AnyValue, weight_shape: Sequence[Dim], reference: str, ctx: RelationContext) -> list[str]:
     """What may be meant by a weight of another shape than the attributes and the data give."""
     data, weight = types[0], types[1]
-    if not isinstance(data, TensorType) or not isinstance(weight, TensorType) or len(weight.shape) != len(made):
+    if not isinstance(data, TensorType) or not isinstance(weight, TensorType) or len(weight.shape) != len(weight_shape):
         return []
     have = change_layout(weight.shape, attrs.kernel_layout, reference, ctx, 1)
-    differs = [letter for letter, a, b in zip(reference, have, made) if a != b]
+    differs = [letter for letter, a, b in zip(reference, have, weight_shape) if a != b]
     axes = SPATIAL.get(len(data.shape) - 2, "")
     if differs == ["I"] and attrs.data_layout == "NC" + axes and have[reference.index("I")] == data.shape[-1]:
         return [f'the data has these channels in its last axis: write `data_layout="N{axes}C"`']
@@ -235,14 +235,14 @@ def conv(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
     if isinstance(shape[1], int) and shape[1] % attrs.groups:
         ctx.fail(f"groups={attrs.groups} does not divide the {shape[1]} channels of the data")
     per_group = div_dim(shape[1], attrs.groups) if attrs.groups > 1 else shape[1]
-    made = _stated_weight(weight, attrs, shape[1], per_group, reference, ctx)
-    if made is None:
+    weight_shape = _stated_weight(weight, attrs, shape[1], per_group, reference, ctx)
+    if weight_shape is None:
         return None
     kernel = tuple(attrs.kernel_size or ())
-    have = weight_type(types, attrs, shape[1], made, reference, ctx)
+    have = weight_type(types, attrs, shape[1], weight_shape, reference, ctx)
     if have is None:
         return None
-    if made:
+    if weight_shape:
         channels: Dim = attrs.channels
     else:
         own = have[1:] if grouped_kernel else have
@@ -273,15 +273,15 @@ def conv_transpose(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: Relat
     grouped_kernel = attrs.groups > 1 and "G" in attrs.kernel_layout
     reference = "G" * grouped_kernel + "IO" + axes
     kernel = tuple(attrs.kernel_size or ())
-    made: list[Dim] = []
+    weight_shape: list[Dim] = []
     if attrs.channels is not None and attrs.kernel_size is not None:
-        made = [shape[1], attrs.channels // attrs.groups, *kernel]
+        weight_shape = [shape[1], attrs.channels // attrs.groups, *kernel]
         if grouped_kernel:
-            made = [attrs.groups, div_dim(shape[1], attrs.groups), *made[1:]]
-    have = weight_type(types, attrs, shape[1], made, reference, ctx)
+            weight_shape = [attrs.groups, div_dim(shape[1], attrs.groups), *weight_shape[1:]]
+    have = weight_type(types, attrs, shape[1], weight_shape, reference, ctx)
     if have is None:
         return None
-    if made:
+    if weight_shape:
         channels: Dim = attrs.channels
     else:
         own = have[1:] if grouped_kernel else have
@@ -408,19 +408,19 @@ def conv2d_backward_weight(types: Sequence[Type], attrs: AnyValue, ctx: Relation
     if len(attrs.padding) not in (1, 2, 4):
         ctx.fail(f"padding={list(attrs.padding)} must have 1, 2 or 4 numbers")
     shape = change_layout(data.shape, attrs.kernel_layout, "NCHW", ctx, 1)
-    made = change_layout(grad.shape, attrs.data_layout, "NCHW", ctx, 0)
-    if not same_dim(shape[0], made[0]):
-        ctx.fail(f"has a batch of {shape[0]}, but the gradient has one of {made[0]}", 1)
+    gradient = change_layout(grad.shape, attrs.data_layout, "NCHW", ctx, 0)
+    if not same_dim(shape[0], gradient[0]):
+        ctx.fail(f"has a batch of {shape[0]}, but the gradient has one of {gradient[0]}", 1)
     divided(shape[1], attrs.groups, f"groups={attrs.groups}", ctx, 1)
-    divided(made[1], attrs.groups, f"groups={attrs.groups}", ctx)
-    if not isinstance(shape[1], int) or not isinstance(made[1], int):
+    divided(gradient[1], attrs.groups, f"groups={attrs.groups}", ctx)
+    if not isinstance(shape[1], int) or not isinstance(gradient[1], int):
         ctx.fail("must have a known number of channels", 1 if not isinstance(shape[1], int) else 0)
     per_group = div_dim(shape[1], attrs.groups)
-    if shape[1] == made[1] == attrs.groups:
+    if shape[1] == gradient[1] == attrs.groups:
         if attrs.channels is None:
             ctx.fail("the attribute channels must be given for a depthwise convolution")
         per_group = attrs.channels // attrs.groups
-    weight: list[Dim] = [made[1], per_group, *attrs.kernel_size]
+    weight: list[Dim] = [gradient[1], per_group, *attrs.kernel_size]
     return TensorType(change_layout(weight, "OIHW", attrs.out_layout, ctx), attrs.out_dtype or grad.dtype)
 
 

@@ -96,17 +96,17 @@ class AdaptivePool3DAttrs:
 
 def spatial_axes(ty: TensorType, layout: str, rank: int, ctx: RelationContext) -> list[int]:
     """The positions of the spatial axes, which must be whole."""
-    found = []
+    axes = []
     try:
         for letter in SPATIAL[rank]:
-            found.append(axis_of(layout, letter))
-            if found[-1] < 0 or split_factor(layout, letter) != 1:
+            axes.append(axis_of(layout, letter))
+            if axes[-1] < 0 or split_factor(layout, letter) != 1:
                 ctx.fail(f"layout={layout!r} must have an axis {letter} that is not split")
     except ValueError:
         ctx.fail(f"layout={layout!r} is not a layout")
     if len(split_layout(layout)) != len(ty.shape):
         ctx.fail(f"has {len(ty.shape)} dimensions, but the layout `{layout}` has {len(split_layout(layout))}", 0)
-    return found
+    return axes
 
 
 def pooled(size: Dim, pad: int, window: int, dilation: int, stride: int, ceil: bool) -> Dim:

@@ -152,10 +152,10 @@ def qnn_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
     the shape of nn.conv2d's and out_dtype: int16, int32 or int64.
     """
     data, hint = tensor(types, 0, ctx), ctx.dtype_hint(1)
-    whole = known_weight(types, conv2d_weight(data, hint or "", attrs, ctx), hint, ctx)
-    if whole is None:
+    inferred = known_weight(types, conv2d_weight(data, hint or "", attrs, ctx), hint, ctx)
+    if inferred is None:
         return None
-    types = whole
+    types = inferred
     weight = tensor(types, 1, ctx)
     need_dtype(data, ("int8", "uint8", "int16"), 0, ctx)
     need_dtype(weight, ("int8", "uint8", "int16"), 1, ctx)
@@ -211,10 +211,10 @@ def qnn_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
     """
     data, hint = tensor(types, 0, ctx), ctx.dtype_hint(1)
     expected = TensorType((attrs.units, data.shape[-1]), hint or "") if attrs.units is not None and data.shape else None
-    whole = known_weight(types, expected, hint, ctx)
-    if whole is None:
+    inferred = known_weight(types, expected, hint, ctx)
+    if inferred is None:
         return None
-    types = whole
+    types = inferred
     need_dtype(tensor(types, 0, ctx), ("int8", "uint8", "int16", "uint16"), 0, ctx)
     need_dtype(tensor(types, 1, ctx), ("int8", "uint8"), 1, ctx)
     out_dtype(attrs, DENSE_RESULTS, ctx)
@@ -306,10 +306,10 @@ def qnn_concatenate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
                 ctx.fail(f"field {i} of the tuple must be a scalar of {dtype}, not `{field!r}`", arg)
     need_scalar(types, 3, "float32", ctx)
     need_scalar(types, 4, "int32", ctx)
-    made = concatenate(types, attrs, ctx)
-    if isinstance(made, TensorType) and not made.dtype.startswith(("int", "uint")):
-        ctx.fail(f"must be tensors of whole numbers, not of {made.dtype}", 0)
-    return made
+    result = concatenate(types, attrs, ctx)
+    if isinstance(result, TensorType) and not result.dtype.startswith(("int", "uint")):
+        ctx.fail(f"must be tensors of whole numbers, not of {result.dtype}", 0)
+    return result
 
 
 def simulated(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:

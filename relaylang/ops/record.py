@@ -269,10 +269,10 @@ def _complete(cls: type) -> type:
     for field in cls.schema.values():  # type: ignore[attr-defined]
         if not field.required:
             body[field.name] = field.default
-    made: type = dataclass(kw_only=True)(type(cls.__name__, (), body))
+    generated: type = dataclass(kw_only=True)(type(cls.__name__, (), body))
     for name in ("__init__", "__repr__", "__eq__", "__replace__", "__dataclass_params__", "__dataclass_fields__"):
-        if name in vars(made):  # `copy.replace` came with Python 3.13
-            setattr(cls, name, vars(made)[name])
+        if name in vars(generated):  # `copy.replace` came with Python 3.13
+            setattr(cls, name, vars(generated)[name])
     return cls
 
 
@@ -326,18 +326,18 @@ def make_attrs(cls: type, values: dict[str, AnyValue]) -> AnyValue:
     missing one is then None.
     """
     schema = cls.schema  # type: ignore[attr-defined]
-    given = {}
+    coerced = {}
     for name, value in values.items():
         field = schema.get(name)
         if field is None:
             raise AttrError(name, f"is not an attribute here; there are {', '.join(schema) or 'none'}")
-        given[name] = coerce(field, value)
+        coerced[name] = coerce(field, value)
     for field in schema.values():
-        if field.required and field.name not in given:
+        if field.required and field.name not in coerced:
             if not field.optional:
                 raise AttrError(field.name, "must be given")
-            given[field.name] = None
-    return cls(**given)
+            coerced[field.name] = None
+    return cls(**coerced)
 
 
 class RelationError(Exception):

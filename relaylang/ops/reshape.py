@@ -82,27 +82,27 @@ def new_shape(shape: Sequence[Dim], wanted: Sequence[Dim], allowzero: bool, ctx:
         elif value == -4:
             if i + 2 >= len(wanted):
                 ctx.fail(f"newshape={list(wanted)}: -4 needs two numbers behind it")
-            whole, left, right = take_axis("-4"), wanted[i + 1], wanted[i + 2]
+            split, left, right = take_axis("-4"), wanted[i + 1], wanted[i + 2]
             i += 2
             if left == -1 and right == -1:
                 ctx.fail(f"newshape={list(wanted)}: only one of the two numbers behind -4 can be -1")
             if left == 0 or right == 0:
                 ctx.fail(f"newshape={list(wanted)}: the numbers behind -4 must not be 0")
             used_out.update((len(out), len(out) + 1))
-            out.append(div_dim(whole, right) if left == -1 and isinstance(right, int) else left)
-            out.append(div_dim(whole, left) if right == -1 and isinstance(left, int) else right)
+            out.append(div_dim(split, right) if left == -1 and isinstance(right, int) else left)
+            out.append(div_dim(split, left) if right == -1 and isinstance(left, int) else right)
         else:
             ctx.fail(f"newshape={list(wanted)}: {value} has no meaning")
         i += 1
     if inferred >= 0:
         rest = product([d for i, d in enumerate(shape) if i not in used_in])
-        made = product([d for i, d in enumerate(out) if i not in used_out])
-        if isinstance(rest, int) and isinstance(made, int):
-            if made == 0:
+        count = product([d for i, d in enumerate(out) if i not in used_out])
+        if isinstance(rest, int) and isinstance(count, int):
+            if count == 0:
                 ctx.fail(f"newshape={list(wanted)}: -1 has no definite value beside an extent of 0")
-            out[inferred] = rest // made
+            out[inferred] = rest // count
         else:
-            out[inferred] = exact_quotient(rest, made)
+            out[inferred] = exact_quotient(rest, count)
     return out
 
 

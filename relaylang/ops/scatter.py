@@ -327,10 +327,10 @@ def einsum(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
 
 def tensors_of_any_rank(types: Sequence[Type], ctx: RelationContext) -> list[TensorType]:
     fields = types[0].fields if isinstance(types[0], TupleType) else ()
-    found = [f for f in fields if isinstance(f, TensorType)]
-    if not found or len(found) != len(fields) or any(f.dtype != found[0].dtype for f in found):
+    tensors = [f for f in fields if isinstance(f, TensorType)]
+    if not tensors or len(tensors) != len(fields) or any(f.dtype != tensors[0].dtype for f in tensors):
         ctx.fail(f"must be a tuple of tensors of one element type, not `{types[0]!r}`", 0)
-    return found
+    return tensors
 
 
 UPDATES = ("data", "indices", "updates")

@@ -132,13 +132,13 @@ def norm_axis(axis: int, rank: int, ctx: RelationContext, name: str = "axis", ar
 
 def distinct_axes(axes: Sequence[int], rank: int, ctx: RelationContext, name: str = "axis", whole: bool = False) -> list[int]:
     """Axes counted from the front; an error where one comes twice. A `whole` list names each axis of the tensor."""
-    found = [norm_axis(a, rank, ctx, f"{name}: axis" if whole else name) for a in axes]
-    once = dict.fromkeys(found)
-    if len(once) != len(found):
+    positions = [norm_axis(a, rank, ctx, f"{name}: axis" if whole else name) for a in axes]
+    once = dict.fromkeys(positions)
+    if len(once) != len(positions):
         missing = ", ".join(str(a) for a in range(rank) if a not in once)
         note = f"each axis stands once in `{name}`; missing: {missing}" if whole else f"`{name}={list(once)}` has each axis once"
         ctx.fail(f"{name}={list(axes)} names a dimension twice", notes=[note])
-    return found
+    return positions
 
 
 def need_rank(ty: TensorType, rank: int, arg: int, ctx: RelationContext) -> None:
@@ -194,8 +194,8 @@ def _axes(layout: str) -> tuple[tuple[str, int], ...]:
         else:
             raise ValueError(layout)
     letters = [a for a, _ in axes]
-    whole = [a for a in letters if a.isupper()]
-    if number or len(set(whole)) != len(whole) or any(a.islower() and a.upper() not in whole for a in letters):
+    primal = [a for a in letters if a.isupper()]
+    if number or len(set(primal)) != len(primal) or any(a.islower() and a.upper() not in primal for a in letters):
         raise ValueError(layout)
     return tuple(axes)
 
@@ -237,16 +237,16 @@ def change_layout(shape: Sequence[Dim], source: str, target: str, ctx: RelationC
     if order is not None and len(order) == len(shape) and all([isinstance(d, int) for d in shape]):
         return [shape[i] for i in order]
     have, want = _split_layouts(source, target, len(shape), ctx, arg)
-    whole: dict[str, Dim] = {}
+    sizes: dict[str, Dim] = {}
     for (letter, factor), extent in zip(have, shape):
         key = letter.upper()
         if factor and isinstance(extent, int) and extent != factor:
             ctx.fail(f"has blocks of {extent} along {letter}, but the layout `{source}` has blocks of {factor}", arg)
-        whole[key] = mul_dim(whole.get(key, 1), factor or extent)
+        sizes[key] = mul_dim(sizes.get(key, 1), factor or extent)
     factors: dict[str, int] = {}
     for letter, factor in want:
         factors[letter.upper()] = factors.get(letter.upper(), 1) * (factor or 1)
-    return [factor or _whole(whole[letter], factors.get(letter, 1)) for letter, factor in want]
+    return [factor or _whole(sizes[letter], factors.get(letter, 1)) for letter, factor in want]
 
 
 def need_pixels(shape: Sequence[Dim], layout: str, reference: str, ctx: RelationContext) -> None:

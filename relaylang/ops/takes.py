@@ -48,8 +48,8 @@ _WORD = re.compile(r"(\w+)(?:\[([^\]]*)\])?")
 @cache
 def words(text: str) -> tuple[Word, ...]:
     """A text such as `tensor integer[n]` as words."""
-    found = [_WORD.fullmatch(part) for part in text.split()]
-    return tuple([Word(m[1], None if m[2] is None else tuple(m[2].split(",") if m[2] else ())) for m in found if m])
+    matches = [_WORD.fullmatch(part) for part in text.split()]
+    return tuple([Word(m[1], None if m[2] is None else tuple(m[2].split(",") if m[2] else ())) for m in matches if m])
 
 
 def kind_of(dtype: str) -> str:

@@ -198,8 +198,8 @@ def broadcast_to(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
 
 
 def must_broadcast_to(source: Sequence[Dim], target: Sequence[Dim], ctx: RelationContext) -> None:
-    made = broadcast_shapes(source, target, ctx, 0)
-    if len(made) != len(target) or not all(same_dim(a, b) for a, b in zip(made, target)):
+    broadcast = broadcast_shapes(source, target, ctx, 0)
+    if len(broadcast) != len(target) or not all(same_dim(a, b) for a, b in zip(broadcast, target)):
         ctx.fail(f"cannot be broadcast from {shape_text(source)} to {shape_text(target)}", 0)
 
 
@@ -242,9 +242,9 @@ def auto_scheduler_layout_transform(types: Sequence[Type], attrs: AnyValue, ctx:
     type.
     """
     data = tensor(types, 0, ctx)
-    made = TensorType([n for _, n in scheduled_layout(attrs.dst_layout, ctx)], data.dtype)
-    check_same_size(data.shape, made.shape, ctx)
-    return made
+    result = TensorType([n for _, n in scheduled_layout(attrs.dst_layout, ctx)], data.dtype)
+    check_same_size(data.shape, result.shape, ctx)
+    return result
 
 
 def meta_schedule_layout_transform(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:

@@ -189,8 +189,8 @@ def all_class_non_max_suppression(types: Sequence[Type], attrs: AnyValue, ctx: R
         rows = ANY if ANY in (batch, per_class) else mul_dim(mul_dim(batch, classes), per_class)
         return TupleType((TensorType((rows, 3), "int64"), TensorType((1,), "int64")))
     rows = mul_dim(classes, per_class)
-    indices, found = TensorType((batch, rows, 2), "int64"), TensorType((batch, rows), "float32")
-    return TupleType((indices, found, TensorType((batch,), "int64")))
+    indices, selected = TensorType((batch, rows, 2), "int64"), TensorType((batch, rows), "float32")
+    return TupleType((indices, selected, TensorType((batch,), "int64")))
 
 
 def regular_non_max_suppression(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
@@ -204,8 +204,8 @@ def regular_non_max_suppression(types: Sequence[Type], attrs: AnyValue, ctx: Rel
     if attrs.max_detections < 0:
         ctx.fail(f"max_detections={attrs.max_detections} must not be negative")
     rows = (boxes.shape[0], attrs.max_detections)
-    found = TensorType(rows, "float32")
-    return TupleType((TensorType((*rows, 4), "float32"), found, found, TensorType(rows[:1], "int32")))
+    selected = TensorType(rows, "float32")
+    return TupleType((TensorType((*rows, 4), "float32"), selected, selected, TensorType(rows[:1], "int32")))
 
 
 def region(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:

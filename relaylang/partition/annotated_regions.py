@@ -30,14 +30,14 @@ class AnnotatedRegionSet:
     def __init__(self, expr: Expr, region_begin_op: Op, region_end_op: Op) -> None:
         self._of: dict[Expr, int] = {}
         self._merged: list[int] = []
-        found: list[AnnotatedRegion] = []
+        regions: list[AnnotatedRegion] = []
         for node in post_order(expr):
             op = node.op if isinstance(node, Call) else None
             if op is region_begin_op:
                 assert isinstance(node, Call)
-                number = len(found)
+                number = len(regions)
                 self._merged.append(number)
-                found.append(AnnotatedRegion(number, str(node.attrs.compiler), args=[node]))
+                regions.append(AnnotatedRegion(number, str(node.attrs.compiler), args=[node]))
             else:
                 inner = (c for c in children(node) if not (isinstance(c, Call) and c.op is region_end_op))
                 around = sorted({self._find(self._of[c]) for c in inner if c in self._of})
@@ -45,18 +45,18 @@ class AnnotatedRegionSet:
                     continue
                 number = around[0]
                 for other in around[1:]:
-                    if found[other].target != found[number].target:
-                        title = f"regions of {found[number].target} and {found[other].target} touch"
+                    if regions[other].target != regions[number].target:
+                        title = f"regions of {regions[number].target} and {regions[other].target} touch"
                         raise RelayError(error("R0504", title, node.span))
                     self._merged[other] = number
                     for name in ("args", "rets", "nodes"):
-                        getattr(found[number], name).extend(getattr(found[other], name))
+                        getattr(regions[number], name).extend(getattr(regions[other], name))
                 if op is region_end_op:
-                    found[number].rets.append(node)
+                    regions[number].rets.append(node)
             self._of[node] = number
-            found[number].nodes.append(node)
-        self._all = found
-        self.regions = [region for number, region in enumerate(found) if self._find(number) == number]
+            regions[number].nodes.append(node)
+        self._all = regions
+        self.regions = [region for number, region in enumerate(regions) if self._find(number) == number]
 
     def _find(self, number: int) -> int:
         while self._merged[number] != number:

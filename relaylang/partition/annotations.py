@@ -29,8 +29,8 @@ _MARKS = {f"annotation.{kind}": kind for kind in ("compiler_begin", "compiler_en
 def marked(expr: Expr, which: str, target: str) -> Expr:
     """The expression behind a `compiler_begin` or in front of a `compiler_end`."""
     op = get(f"annotation.{which}")
-    made = Call(op, [expr], make_attrs(op.attrs, {"compiler": target}) if op.attrs is not None else None)
-    return retype(made, expr)
+    annotation = Call(op, [expr], make_attrs(op.attrs, {"compiler": target}) if op.attrs is not None else None)
+    return retype(annotation, expr)
 
 
 def mark_of(node: Expr) -> tuple[str, str] | None:
@@ -63,13 +63,13 @@ def read_regions(func: Function, effects: Effects, host: bool = False, place: bo
             assert isinstance(node, Call)
             new[id(node)] = new[id(node.args[0])]
             continue
-        made = retype(rebuilt(node, new), node)
-        new[id(node)] = made
+        rewritten = retype(rebuilt(node, new), node)
+        new[id(node)] = rewritten
         owner = inside.get(id(node))
-        if owner is not None and not isinstance(made, LEAVES):
-            target[id(made)] = owner
+        if owner is not None and not isinstance(rewritten, LEAVES):
+            target[id(rewritten)] = owner
             joined += [
-                (made, new[id(c)])
+                (rewritten, new[id(c)])
                 for c in children(node)
                 if id(c) not in marks and inside.get(id(c)) == owner and not isinstance(c, (*LEAVES, Function))
             ]

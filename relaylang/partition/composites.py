@@ -131,11 +131,11 @@ def _grow(group: Group, joins: Callable[[Call], bool], graph: Graph, taken: set[
 def _refused(entry: Entry, group: Group, graph: Graph) -> str | None:
     if entry.check is None:
         return None
-    found = find_match(entry.pattern, group.root, graph)
-    assert found is not None
+    match = find_match(entry.pattern, group.root, graph)
+    assert match is not None
     if entry.joins is not None:
-        found = replace(found, nodes=tuple([node for node in group.body if isinstance(node, Call)]))
-    return refusal(entry, found)
+        match = replace(match, nodes=tuple([node for node in group.body if isinstance(node, Call)]))
+    return refusal(entry, match)
 
 
 def make_composites(
@@ -147,12 +147,12 @@ def make_composites(
         chosen = choose(func, entries, order, recipe)
         if not chosen.groups:
             return func, chosen
-        made = {}
+        composites = {}
         for number, (entry, group) in enumerate(chosen.groups):
             attrs = {"PartitionedFromPattern": naming.composite_label(group), "Composite": entry.name}
             names = [naming.composite_param(number, i) for i in range(len(group.inputs))]
-            made[id(group.root)] = (group, group.function(names, attrs))
-        new, done = replace_with(func, made)
+            composites[id(group.root)] = (group, group.function(names, attrs))
+        new, done = replace_with(func, composites)
     for refused in chosen.refusals:
         refused.root = done[id(refused.root)]
     assert isinstance(new, Function)

@@ -25,7 +25,7 @@ def outline_compiler_functions(mod: IRModule, compiler_filter: str = "") -> IRMo
     """
     names = {gv.name_hint: gv for gv in mod.functions}
     functions = dict(mod.functions)
-    made: dict[str, Function] = {}
+    lifted: dict[str, Function] = {}
     for gv, func in mod.functions.items():
         if func.body is None or _is_partition(func, compiler_filter):
             continue
@@ -41,11 +41,11 @@ def outline_compiler_functions(mod: IRModule, compiler_filter: str = "") -> IRMo
                 callee = bound.get(node.op) if isinstance(node.op, Var) else node.op
                 if isinstance(callee, Function) and _is_partition(callee, compiler_filter):
                     assert isinstance(new, Call)
-                    target = _lift(callee, names, functions, made)
+                    target = _lift(callee, names, functions, lifted)
                     new = retype(Call(target, new.args, None, (), node.span), node)
             done[id(node)] = new
         functions[gv] = _without_lets(done[id(func)], set(bound))
-    if not made:
+    if not lifted:
         return mod
     result = IRModule(functions, mod.type_definitions, mod.attrs)
     check(result)
@@ -57,18 +57,18 @@ def _is_partition(func: Function, compiler_filter: str) -> bool:
     return compiler is not None and compiler_filter in ("", compiler)
 
 
-def _lift(func: Function, names: dict[str, GlobalVar], functions: dict[GlobalVar, Function], made: dict[str, Function]) -> GlobalVar:
+def _lift(func: Function, names: dict[str, GlobalVar], functions: dict[GlobalVar, Function], lifted: dict[str, Function]) -> GlobalVar:
     name = func.attrs.get("global_symbol")
     if not name:
         compiler = func.attrs["Compiler"]
         raise RelayError(error("R0527", f"a partition of {compiler} has no global_symbol", func.span))
-    known = made.get(name) or (functions[names[name]] if name in names else None)
+    known = lifted.get(name) or (functions[names[name]] if name in names else None)
     if known is None:
         names[name] = GlobalVar(name)
-        functions[names[name]] = made[name] = func
+        functions[names[name]] = lifted[name] = func
     elif known is not func and not structural_equal(known, func):
         raise RelayError(error("R0527", f"the module has another function @{name} than this partition", func.span))
-    made.setdefault(name, func)
+    lifted.setdefault(name, func)
     return names[name]
 
 

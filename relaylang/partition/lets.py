@@ -113,15 +113,15 @@ def effects_of(mod: IRModule) -> Effects:
             return set()
         if not pure:
             pure.append(pure_functions(mod))
-        found = may_have_effects(expr, pure[0])
+        effectful = may_have_effects(expr, pure[0])
         stateful = False
         for node in order:
             if isinstance(node, Call) and isinstance(node.op, Op) and node.op.stateful:
-                found.add(id(node))
+                effectful.add(id(node))
                 stateful = True
-            elif stateful and not isinstance(node, Function) and any([id(c) in found for c in children(node)]):
-                found.add(id(node))
-        return found
+            elif stateful and not isinstance(node, Function) and any([id(c) in effectful for c in children(node)]):
+                effectful.add(id(node))
+        return effectful
 
     return effects
 

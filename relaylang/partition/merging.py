@@ -148,11 +148,11 @@ class _Flow:
             for other in self.waits[item]:
                 if target[other] == target[item] != HOST and stage[other] == stage[item]:
                     leader[find(other)] = find(item)
-        found: dict[int, list[int]] = {}
+        groups: dict[int, list[int]] = {}
         for item in self.order:
             if target[item] != HOST:
-                found.setdefault(find(item), []).append(item)
-        return list(found.values())
+                groups.setdefault(find(item), []).append(item)
+        return list(groups.values())
 
 
 def waits_for_itself(regions: Regions, circle: list[Expr]) -> Diagnostic:

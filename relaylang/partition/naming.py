@@ -18,15 +18,15 @@ class Naming:
 
         `order` has the function's nodes, producers first, and `owner` the regions of nodes by their ids.
         """
-        found: dict[int, int] = {}
+        numbers: dict[int, int] = {}
         count = 0
         for node in order:
             region = owner.get(id(node))
             for part in children(node) if region is not None else ():
                 if owner.get(id(part)) is not region and not isinstance(part, (Function, Op)):
-                    found.setdefault(id(region), count)
+                    numbers.setdefault(id(region), count)
                     count += 1
-        return found
+        return numbers
 
     def region(self, prefix: str, target: str, entry: str, number: int, taken: Container[str]) -> str:
         """The name of a region's function, `<prefix><target>_<entry>_<number>`, which no other function has."""

@@ -105,7 +105,7 @@ def mark(
     "users" a tuple belongs to the target of the calls that use it, where all have the same. A field then belongs to the
     target of the call that makes its tuple.
     """
-    found: set[str] = set()
+    chosen: set[str] = set()
     before = set(regions.target)
     for node in regions.order:
         if id(node) in before or id(node) not in regions.scopes or isinstance(node, LEAVES):
@@ -119,10 +119,10 @@ def mark(
             owner = (owners.pop() if len(owners) == 1 else HOST) if owners else None
         if owner is not None:
             regions.own(node, owner)
-            found.add(owner)
+            chosen.add(owner)
     if tuples == "users":
         _mark_tuples(regions)
-    return found
+    return chosen
 
 
 def _mark_tuples(regions: Regions) -> None:
@@ -163,24 +163,24 @@ def list_regions(regions: Regions, outputs: Literal["used", "computed"] = "used"
 def inputs_of(nodes: Sequence[Expr]) -> list[Expr]:
     """The operands of nodes from elsewhere, constants included, called functions excluded."""
     inside = {id(node) for node in nodes}
-    found: dict[int, Expr] = {}
+    operands: dict[int, Expr] = {}
     for node in nodes:
         for child in children(node):
             if id(child) not in inside and not (isinstance(node, Call) and child is node.op):
-                found[id(child)] = child
-    return list(found.values())
+                operands[id(child)] = child
+    return list(operands.values())
 
 
 def _used_outside(regions: Regions) -> list[Expr]:
     """The nodes with uses outside of their region, in the order in which an evaluation meets the uses."""
-    found: dict[int, Expr] = {}
+    escaping: dict[int, Expr] = {}
     seen: set[int] = set()
     stack: list[tuple[Expr, bool]] = [(regions.func.body, True), (regions.func.body, False)]
     while stack:
         node, used = stack.pop()
         if used:
             if id(node) in regions.target:
-                found.setdefault(id(node), node)
+                escaping.setdefault(id(node), node)
         elif id(node) not in seen:
             seen.add(id(node))
             own = regions.find(id(node)) if id(node) in regions.target else None
@@ -188,21 +188,21 @@ def _used_outside(regions: Regions) -> list[Expr]:
                 if id(child) in regions.target and regions.find(id(child)) != own:
                     stack.append((child, True))
                 stack.append((child, False))
-    return list(found.values())
+    return list(escaping.values())
 
 
 def _outputs(region: Region, used: list[Expr], order: Literal["used", "computed"]) -> list[Expr]:
     """A region's results: its nodes with uses outside. For a tuple these are the fields, as in TVM."""
     inside = {id(n) for n in region.nodes}
-    found: dict[int, Expr] = {}
+    results: dict[int, Expr] = {}
     wanted = used[::-1]
     while wanted:
         node = wanted.pop()
         if isinstance(node, Tuple):
             wanted += [f for f in reversed(node.fields) if id(f) in inside]
         else:
-            found.setdefault(id(node), node)
-    return list(found.values()) if order == "used" else [n for n in region.nodes if id(n) in found]
+            results.setdefault(id(node), node)
+    return list(results.values()) if order == "used" else [n for n in region.nodes if id(n) in results]
 
 
 def tuples_outside(regions: Regions) -> None:

@@ -128,7 +128,7 @@ def _stages(order: list[Expr], supported: Callable[[Expr], bool]) -> dict[int, i
 
 def _outer_users(node: Expr, users: dict[int, list[Expr]], here: set[int], inside: set[int]) -> list[Expr]:
     """The nodes of the outermost scope that use a node, also from within a branch or function that they hold."""
-    found: list[Expr] = []
+    outer: list[Expr] = []
     stack = list(users.get(id(node), ()))
     seen: set[int] = set()
     while stack:
@@ -137,22 +137,22 @@ def _outer_users(node: Expr, users: dict[int, list[Expr]], here: set[int], insid
             continue
         seen.add(id(user))
         if id(user) in here:
-            found.append(user)
+            outer.append(user)
         else:
             stack.extend(users.get(id(user), ()))
-    return found
+    return outer
 
 
 def _wrapping(body: Expr) -> set[int]:
     """The tuples that only give the result its shape."""
-    found: set[int] = set()
+    tuples: set[int] = set()
     stack = [body]
     while stack:
         node = stack.pop()
-        if isinstance(node, Tuple) and id(node) not in found:
-            found.add(id(node))
+        if isinstance(node, Tuple) and id(node) not in tuples:
+            tuples.add(id(node))
             stack.extend(node.fields)
-    return found
+    return tuples
 
 
 def _result_leaves(body: Expr) -> list[Expr]:
@@ -227,11 +227,11 @@ def _host_step(name: str, outputs: list[Expr], nodes: list[Expr], here: set[int]
             continue
         stack.append((node, True))
         stack.extend((c, False) for c in children(node))
-    made = [new[id(node)] for node in outputs]
+    results = [new[id(node)] for node in outputs]
     types: list[Type] = [node.checked_type for node in outputs if node.checked_type is not None]
     ret_type: Type | None = None
     if len(types) == len(outputs):
         ret_type = types[0] if len(types) == 1 else TupleType(types)
-    body = made[0] if len(made) == 1 else Tuple(made)
+    body = results[0] if len(results) == 1 else Tuple(results)
     function = Function(params, body, ret_type)
     return Step(name, function, tuple(names.of(n) for n in inputs.values()), tuple(names.of(n) for n in outputs), False)

@@ -71,7 +71,7 @@ def dependencies(node: Expr, here: set[int]) -> tuple[Expr, ...]:
         return children(node)
     if is_closed(node):
         return ()
-    found: list[Expr] = []
+    needed: list[Expr] = []
     seen: set[int] = set()
     stack: list[Expr] = list(children(node))
     while stack:
@@ -80,10 +80,10 @@ def dependencies(node: Expr, here: set[int]) -> tuple[Expr, ...]:
             continue
         seen.add(id(inner))
         if id(inner) in here:
-            found.append(inner)
+            needed.append(inner)
         else:
             stack.extend(children(inner))
-    return tuple(found)
+    return tuple(needed)
 
 
 def user_map(body: Expr) -> dict[int, list[Expr]]:

@@ -158,7 +158,7 @@ def _types_of(node: Node) -> Iterator[Type]:
 
 def _type_vars_in(types: Iterator[Type]) -> tuple[dict[TypeVar, None], dict[TypeVar, None], dict[TypeVar, None]]:
     """All type variables, those that function types bind, and those that occur where none around them does."""
-    found: dict[TypeVar, None] = {}
+    occurring: dict[TypeVar, None] = {}
     bound: dict[TypeVar, None] = {}
     free: dict[TypeVar, None] = {}
     seen: set[tuple[int, frozenset[TypeVar]]] = set()
@@ -175,7 +175,7 @@ def _type_vars_in(types: Iterator[Type]) -> tuple[dict[TypeVar, None], dict[Type
             if isinstance(t, TensorType):
                 variables = [name for d in t.shape if isinstance(d, TypeVar) for name in names_in(d)]
             for variable in variables:
-                found[variable] = None
+                occurring[variable] = None
                 if variable not in inside:
                     free[variable] = None
             if isinstance(t, FuncType) and t.type_params:
@@ -183,7 +183,7 @@ def _type_vars_in(types: Iterator[Type]) -> tuple[dict[TypeVar, None], dict[Type
                 inside |= frozenset(t.type_params)
             if not variables:
                 stack.extend([(c, inside) for c in reversed(type_children(t))])
-    return found, bound, free
+    return occurring, bound, free
 
 
 def bound_type_vars(node: Node | Type, mod: IRModule | None = None) -> list[TypeVar]:

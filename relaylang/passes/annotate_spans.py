@@ -12,10 +12,10 @@ from relaylang.typing import check
 
 def annotate_spans(mod: IRModule) -> IRModule:
     """The same program, read back from its own text: each node's span is its place there."""
-    found = parse(astext(mod), "GeneratedSource").module
-    assert found is not None
-    check(found)
-    return found
+    reread = parse(astext(mod), "GeneratedSource").module
+    assert reread is not None
+    check(reread)
+    return reread
 
 
 @dataclass(frozen=True)

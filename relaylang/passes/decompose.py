@@ -37,9 +37,9 @@ def decompose(expr: Expr, keep: Container[str] = (), rules: Mapping[str, Decompo
             if (nothing := _nothing(new)) is not None:
                 new = nothing
             elif rule is not None and all(_static(a.checked_type) for a in (*new.args, new)):
-                found = rule(new, list(new.args))
-                if found is not None:
-                    new = _placed(found, old)
+                decomposed = rule(new, list(new.args))
+                if decomposed is not None:
+                    new = _placed(decomposed, old)
         done[id(old)] = new
     return done[id(expr)]
 
@@ -57,8 +57,8 @@ def _nothing(call: Call) -> Expr | None:
         return None
     if not all(_fits_constant(shape) for shape in shapes):
         return None
-    made = [typed(Constant(np.zeros(f.shape, np.dtype(f.dtype))), f) for f in fields]  # type: ignore[union-attr, arg-type]
-    return typed(Tuple(made), ty) if isinstance(ty, TupleType) else made[0]
+    zeros = [typed(Constant(np.zeros(f.shape, np.dtype(f.dtype))), f) for f in fields]  # type: ignore[union-attr, arg-type]
+    return typed(Tuple(zeros), ty) if isinstance(ty, TupleType) else zeros[0]
 
 
 def _fits_constant(shape: Sequence[Any]) -> bool:

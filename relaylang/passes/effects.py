@@ -52,10 +52,10 @@ def may_have_effects(expr: Expr, pure: frozenset[GlobalVar] = frozenset(), makin
     # Functions that call themselves count as pure at first. Where one turns out not to be, the walk is repeated.
     wrong: set[int] = set()
     for _ in range(_ROUNDS):
-        found, itself = _effects(order, bound, pure, making, wrong)
-        more = {at for at, body in itself.items() if body in found and at not in wrong}
+        effectful, itself = _effects(order, bound, pure, making, wrong)
+        more = {at for at, body in itself.items() if body in effectful and at not in wrong}
         if not more:
-            return found
+            return effectful
         wrong |= more
     return _effects(order, bound, pure, making, None)[0]
 
@@ -69,13 +69,13 @@ def _effects(
 ) -> tuple[set[int], dict[int, int]]:
     """The nodes with effects, and the functions that call themselves, each with its body. Those in `wrong` (all, where
     it is None) are unknown to themselves."""
-    found: set[int] = set()
+    effectful: set[int] = set()
     itself: dict[int, int] = {}
     seen: set[int] = set()
     effects = _REFERENCES if making else _REFERENCES[1:]
     for node in order:
         if isinstance(node, effects):
-            found.add(id(node))
+            effectful.add(id(node))
         elif isinstance(node, Function):
             seen.add(id(node))
         elif isinstance(node, Call):
@@ -84,15 +84,15 @@ def _effects(
             known = known or (isinstance(op, Op) and not op.stateful)
             if isinstance(op, Function) and op.body is not None:
                 if id(op) in seen:
-                    known = id(op.body) not in found
+                    known = id(op.body) not in effectful
                 else:
                     itself[id(op)] = id(op.body)
                     known = wrong is not None and id(op) not in wrong
-            if not known or any([id(a) in found for a in node.args]):
-                found.add(id(node))
-        elif any([id(c) in found for c in children(node)]):
-            found.add(id(node))
-    return found, itself
+            if not known or any([id(a) in effectful for a in node.args]):
+                effectful.add(id(node))
+        elif any([id(c) in effectful for c in children(node)]):
+            effectful.add(id(node))
+    return effectful, itself
 
 
 def pure_functions(module: IRModule, making: bool = True) -> frozenset[GlobalVar]:
@@ -114,13 +114,13 @@ def pure_functions(module: IRModule, making: bool = True) -> frozenset[GlobalVar
     for name, called in calls.items():
         for callee in called:
             callers.setdefault(callee, []).append(name)
-    found = set(impure)
+    impure_callers = set(impure)
     while impure:
         for caller in callers.get(impure.pop(), ()):
-            if caller not in found:
-                found.add(caller)
+            if caller not in impure_callers:
+                impure_callers.add(caller)
                 impure.append(caller)
-    return frozenset(g for g in module.functions if g not in found)
+    return frozenset(g for g in module.functions if g not in impure_callers)
 
 
 __all__ = ["has_references", "may_have_effects", "pure_functions"]

@@ -24,13 +24,13 @@ def lower_extensions(expr: Expr, keep: Collection[str] = ()) -> Expr:
     """
     if not EXTENSIONS:
         return expr
-    rules = {name: made.lower for name, made in EXTENSIONS.items() if made.lower is not None and name not in keep}
+    rules = {name: extension.lower for name, extension in EXTENSIONS.items() if extension.lower is not None and name not in keep}
 
     def put(old: Expr, new: Expr) -> Expr:
         if not isinstance(old, Call) or not isinstance(new, Call) or not isinstance(new.op, Op) or new.op.name not in rules:
             return new
-        made = apply_rule(rules[new.op.name], "lower", old, new, IRModule())
-        return new if made is None else made
+        lowered = apply_rule(rules[new.op.name], "lower", old, new, IRModule())
+        return new if lowered is None else lowered
 
     for _ in range(ROUNDS):
         names = {n.op.name for n in post_order(expr) if isinstance(n, Call) and isinstance(n.op, Op)}

@@ -97,10 +97,10 @@ class Pass:
         with gc_paused():
             if "InferType" in self.info.required:
                 check_module(mod, self.info.name, before=True)
-            made = self.run(mod)
-        if isinstance(made, IRModule) and made is not mod and not self.info.builtin:
-            check_module(made, self.info.name)
-        return made
+            result = self.run(mod)
+        if isinstance(result, IRModule) and result is not mod and not self.info.builtin:
+            check_module(result, self.info.name)
+        return result
 
     def run(self, mod: IRModule) -> IRModule:
         """The transformed module. A subclass defines it."""
@@ -109,9 +109,9 @@ class Pass:
     def _guarded(self, mod: IRModule, ctx: PassContext) -> IRModule:
         name = self.info.name
         # A user's pass may write into the module that it gets: that one is a copy.
-        given = mod if self.info.builtin else IRModule(mod.functions, mod.type_definitions, mod.attrs)
+        input_mod = mod if self.info.builtin else IRModule(mod.functions, mod.type_definitions, mod.attrs)
         try:
-            new = self.transform(given, ctx)
+            new = self.transform(input_mod, ctx)
         except RelayError as wrong:
             if self.info.builtin:
                 raise
@@ -127,7 +127,7 @@ class Pass:
             raise RelayError(raised_in(name, problem)) from problem
         if not isinstance(new, IRModule):
             raise RelayError(error("R0503", f"the pass {name} returned {_what(new)}, not a module"))
-        return mod if new is given and _unchanged(given, mod) else new
+        return mod if new is input_mod and _unchanged(input_mod, mod) else new
 
     def __repr__(self) -> str:
         return f"<pass {self.info.name}>"
@@ -148,11 +148,11 @@ def stage(name: str, work: Callable[[Expr], Expr], expr: Expr) -> Expr:
     before = IRModule.from_expr(expr)
     for instrument in watching:
         instrument.run_before_pass(before, info)
-    made = work(expr)
-    after = IRModule.from_expr(made)
+    transformed = work(expr)
+    after = IRModule.from_expr(transformed)
     for instrument in watching:
         instrument.run_after_pass(after, info)
-    return made
+    return transformed
 
 
 def _what(value: object) -> str:
@@ -197,10 +197,10 @@ class ModulePass(Pass):
         self.pass_func = pass_func
 
     def transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
-        made = self.pass_func(mod, ctx)
-        if isinstance(made, IRModule) and made is not mod and not self.info.builtin:
-            check_module(made, self.info.name)
-        return made
+        value = self.pass_func(mod, ctx)
+        if isinstance(value, IRModule) and value is not mod and not self.info.builtin:
+            check_module(value, self.info.name)
+        return value
 
 
 class FunctionPass(Pass):
@@ -218,16 +218,16 @@ class FunctionPass(Pass):
         new: dict[Any, Function] = {}
         for gv, func in mod.functions.items():
             skip = func.body is None or "Compiler" in func.attrs or func.attrs.get("SkipOptimization")
-            made = func if skip else self.pass_func(func, mod, ctx)
-            if not isinstance(made, Function):
+            returned = func if skip else self.pass_func(func, mod, ctx)
+            if not isinstance(returned, Function):
                 raise RelayError(
                     error(
                         "R0503",
-                        f"the pass {self.info.name} returned {_what(made)} for @{gv.name_hint}, not a function",
+                        f"the pass {self.info.name} returned {_what(returned)} for @{gv.name_hint}, not a function",
                         func.span,
                     )
                 )
-            new[gv] = made
+            new[gv] = returned
         if all(new[gv] is func for gv, func in mod.functions.items()):
             return mod
         result = mod.with_functions(new)
@@ -271,10 +271,10 @@ def as_pass(item: Any) -> Pass:
         name = getattr(item, "__name__", type(item).__name__)
 
         def run(mod: IRModule, ctx: PassContext) -> IRModule:
-            made = item(mod)
-            if isinstance(made, Pass):
+            result = item(mod)
+            if isinstance(result, Pass):
                 raise RelayError(error("R0507", f"{name} is a function that makes a pass, not a pass", notes=[f"call it: {name}()"]))
-            return made  # type: ignore[no-any-return]
+            return result  # type: ignore[no-any-return]
 
         return ModulePass(run, PassInfo(0, name))
     hint = getattr(item, "__name__", None)
@@ -284,14 +284,14 @@ def as_pass(item: Any) -> Pass:
 
 def check_module(mod: IRModule, name: str, before: bool = False) -> None:
     """Find the types of a module that a pass gets (`before`) or made. Raises `RelayError`."""
-    found = infer(mod)
-    wrong = [d for d in found if d.severity == "error"]
+    diagnostics = infer(mod)
+    wrong = [d for d in diagnostics if d.severity == "error"]
     if not wrong:
         return
     if before:
-        raise RelayError(found)
+        raise RelayError(diagnostics)
     first = error("R0504", f"the pass {name} made a program that is not well-typed")
-    raise RelayError([first, *found])
+    raise RelayError([first, *diagnostics])
 
 
 def _decorator(kind: type, pass_func: Any, opt_level: int | None, name: str | None, required: Sequence[str] | None) -> Any:

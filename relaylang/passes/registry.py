@@ -33,18 +33,18 @@ class PassTable(Mapping[str, "type[Pass]"]):
     @cached_property
     def modules(self) -> dict[str, str]:
         """Each pass's name and the module that defines it, in the order of names."""
-        found: dict[str, str] = {}
+        modules: dict[str, str] = {}
         for package in self.packages:
             folder = self.top.joinpath(*package.split(".")[1:])
             for file in folder.rglob("[!_]*.py"):
                 module = ".".join((package, *file.relative_to(folder).with_suffix("").parts))
                 own = file.stem.replace("_", "")
-                found.update({n: module for n in _CLASS.findall(file.read_text(encoding="utf-8")) if n.lower() == own})
-        return dict(sorted(found.items()))
+                modules.update({n: module for n in _CLASS.findall(file.read_text(encoding="utf-8")) if n.lower() == own})
+        return dict(sorted(modules.items()))
 
     def __getitem__(self, name: str) -> type[Pass]:
-        made: type[Pass] = getattr(importlib.import_module(self.modules[name]), name)
-        return made
+        pass_class: type[Pass] = getattr(importlib.import_module(self.modules[name]), name)
+        return pass_class
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.modules)

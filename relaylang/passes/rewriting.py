@@ -100,23 +100,23 @@ def copy_with(expr: Expr, mapping: Mapping[Var, Expr] | None = None) -> Expr:
         if isinstance(node, Var):
             done[id(node)] = new.get(node, node)
             continue
-        made: Expr
+        copy: Expr
         if isinstance(node, Call):
-            made = rebuilt(node, done)
-            done[id(node)] = retype(made, node)
+            copy = rebuilt(node, done)
+            done[id(node)] = retype(copy, node)
             continue
         inner = tuple([done[id(c)] for c in children(node)])
         if isinstance(node, Function) and node.params:
             params = [fresh[p] for p in node.params]
-            made = Function(params, inner[0], node.ret_type, node.type_params, node.attrs, node.span)
+            copy = Function(params, inner[0], node.ret_type, node.type_params, node.attrs, node.span)
         elif isinstance(node, Let):
-            made = Let(fresh[node.variable], inner[0], inner[1], node.span)
+            copy = Let(fresh[node.variable], inner[0], inner[1], node.span)
         elif isinstance(node, Match) and binders(node):
             clauses = [Clause(_fresh_pattern(c.lhs, fresh), r, c.span) for c, r in zip(node.clauses, inner[1:])]
-            made = Match(inner[0], clauses, node.complete, node.span)
+            copy = Match(inner[0], clauses, node.complete, node.span)
         else:
-            made = rebuild(node, inner)
-        done[id(node)] = retype(made, node)
+            copy = rebuild(node, inner)
+        done[id(node)] = retype(copy, node)
     return done[id(expr)]
 
 

@@ -44,7 +44,7 @@ def sparse_weights(
     `params` has values by name. A weight `w` becomes the parameters `w.data`, `w.indices` and `w.indptr`; a constant becomes
     constants. `wanted` says which calls are changed. Raises `RelayError` (R0501).
     """
-    rule, values, made = RULES[op], dict(params), dict[Expr, list[Expr]]()
+    rule, values, sparse = RULES[op], dict(params), dict[Expr, list[Expr]]()
 
     def change(old: Expr, new: Expr) -> Expr:
         if not is_call(new, op) or not wanted(new):
@@ -54,14 +54,14 @@ def sparse_weights(
         matrix = None if value is None else rule.matrix(new.attrs, np.asarray(value))
         if matrix is None:
             return new
-        if weight not in made:
+        if weight not in sparse:
             parts = in_blocks(matrix, block)
             if 1 - parts[0].size / max(matrix.size, 1) < threshold:
                 return new
             blocks = parts[0][..., 0] if block[1] == 1 and rule.thin(new.attrs) else parts[0]
             named = zip(("data", "indices", "indptr"), (blocks, *parts[1:]), strict=True)
-            made[weight] = [_parameter(weight, name, part, values) for name, part in named]
-        return rule.call(new, made[weight])
+            sparse[weight] = [_parameter(weight, name, part, values) for name, part in named]
+        return rule.call(new, sparse[weight])
 
     return _finished(func, rewrite(func, change), values)
 
@@ -76,7 +76,7 @@ def _parameter(weight: Expr, name: str, value: np.ndarray, values: Params) -> Ex
 
 def without_transposes(func: Function, params: Mapping[str, np.ndarray]) -> tuple[Function, Params]:
     """A function in which products take the parameter `w.T` for the transposition of `w`."""
-    values, made = dict(params), dict[Expr, Expr]()
+    values, transposed = dict(params), dict[Expr, Expr]()
 
     def change(old: Expr, new: Expr) -> Expr:
         if not is_call(new, PRODUCT) or not is_call(new.args[1], TRANSPOSE):
@@ -86,23 +86,23 @@ def without_transposes(func: Function, params: Mapping[str, np.ndarray]) -> tupl
         weight = turned.args[0]
         if not isinstance(weight, Var) or weight.name_hint not in values or tuple(turned.attrs.axes or (1, 0)) != (1, 0):  # type: ignore[attr-defined]
             return new
-        if weight not in made:
-            made[weight] = _parameter(weight, "T", np.ascontiguousarray(values[weight.name_hint].T), values)
-        return Call(new.op, [new.args[0], made[weight]], new.attrs, new.type_args, new.span)
+        if weight not in transposed:
+            transposed[weight] = _parameter(weight, "T", np.ascontiguousarray(values[weight.name_hint].T), values)
+        return Call(new.op, [new.args[0], transposed[weight]], new.attrs, new.type_args, new.span)
 
     return _finished(func, rewrite(func, change), values)
 
 
-def _finished(func: Function, made: Expr, values: Params) -> tuple[Function, Params]:
+def _finished(func: Function, rewritten: Expr, values: Params) -> tuple[Function, Params]:
     """The function with the parameters that it needs now, and their values."""
-    assert isinstance(made, Function)
-    if made is func:
+    assert isinstance(rewritten, Function)
+    if rewritten is func:
         return func, values
-    used = {n for n in post_order(made.body) if isinstance(n, Var)}
+    used = {n for n in post_order(rewritten.body) if isinstance(n, Var)}
     gone = {p.name_hint for p in func.params if p not in used}
     params = [p for p in func.params if p in used or p.name_hint not in values]
-    params += free_vars(Function(params, made.body))
-    new = Function(params, made.body, made.ret_type, made.type_params, made.attrs, made.span)
+    params += free_vars(Function(params, rewritten.body))
+    new = Function(params, rewritten.body, rewritten.ret_type, rewritten.type_params, rewritten.attrs, rewritten.span)
     return new, {name: value for name, value in values.items() if name not in gone}
 
 

@@ -50,17 +50,17 @@ def parse_passes(text: str, more: Registry | None = None, name: str = "<passes>"
             error("R0507", f"the list of passes is not written right: {what}", Span(source, at, at + 1), notes=notes)
         ) from None
     assert isinstance(tree.body, ast.Tuple)
-    found: list[Pass] = []
+    passes: list[Pass] = []
     wrong: list[Diagnostic] = []
     for item in tree.body.elts:
-        made = _one(item, registry, source)
-        if isinstance(made, Diagnostic):
-            wrong.append(made)
+        parsed = _one(item, registry, source)
+        if isinstance(parsed, Diagnostic):
+            wrong.append(parsed)
         else:
-            found.append(made)
+            passes.append(parsed)
     if wrong:
         raise RelayError(wrong)
-    return found
+    return passes
 
 
 def _offset(source: SourceFile, line: int, byte_column: int) -> int:

@@ -58,10 +58,10 @@ class Graph:
             if node is self.root or not mine:
                 tree[id(node)] = Scope()
                 continue
-            found = tree[id(mine[0])]
+            dominator = tree[id(mine[0])]
             for user in mine[1:]:
-                found = common(found, tree[id(user)])
-            tree[id(node)] = Scope(found)
+                dominator = common(dominator, tree[id(user)])
+            tree[id(node)] = Scope(dominator)
         return tree
 
     def _intervals(self) -> dict[int, tuple[int, int]]:

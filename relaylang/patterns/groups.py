@@ -68,11 +68,11 @@ class Group:
             new[id(node)] = param
         for node in self.body:
             new[id(node)] = retype(rebuild(node, tuple([new.get(id(c), c) for c in children(node)])), node)
-        made = Function(params, new[id(self.root)], self.root.checked_type, (), attrs, self.root.span)
+        function = Function(params, new[id(self.root)], self.root.checked_type, (), attrs, self.root.span)
         types = [p.checked_type for p in params if p.checked_type is not None]
-        if made.ret_type is not None and len(types) == len(params):
-            typed(made, FuncType(types, made.ret_type))
-        return made
+        if function.ret_type is not None and len(types) == len(params):
+            typed(function, FuncType(types, function.ret_type))
+        return function
 
 
 def _part_name(node: Expr) -> str:
@@ -250,11 +250,11 @@ def replace_groups(
     check: Callable[[Expr], bool] | None = None,
 ) -> Expr:
     """The expression with calls of functions in place of groups."""
-    made = {}
+    calls = {}
     for number, group in enumerate([g for g in groups if check is None or check(g.root)]):
         names = [f"FunctionVar_{number}_{i}" for i in range(len(group.inputs))]
-        made[id(group.root)] = (group, group.function(names, {"PartitionedFromPattern": group.name, **(attrs or {})}))
-    return replace_with(expr, made)[0] if made else expr
+        calls[id(group.root)] = (group, group.function(names, {"PartitionedFromPattern": group.name, **(attrs or {})}))
+    return replace_with(expr, calls)[0] if calls else expr
 
 
 def replace_with(expr: Expr, made: Mapping[int, tuple[Group, Function]]) -> tuple[Expr, dict[int, Expr]]:
@@ -278,9 +278,9 @@ def replace_with(expr: Expr, made: Mapping[int, tuple[Group, Function]]) -> tupl
 def find_types(expr: Expr, mod: Any = None) -> None:
     """Find the types of an expression for patterns that look at them. Raises `RelayError`."""
     if expr.checked_type is None:
-        found = infer(expr, fragment=True, module=mod)
-        if any(d.severity == "error" for d in found):
-            raise RelayError(found)
+        diagnostics = infer(expr, fragment=True, module=mod)
+        if any(d.severity == "error" for d in diagnostics):
+            raise RelayError(diagnostics)
 
 
 __all__ = ["Group", "find_groups", "find_types", "has_attrs", "partition", "replace_groups"]

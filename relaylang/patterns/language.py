@@ -37,9 +37,9 @@ class DFPattern:
     _order: tuple[int, tuple[DFPattern, ...]]
 
     def __new__(cls, *_: Any, **__: Any) -> DFPattern:
-        made = super().__new__(cls)
-        made.span = None
-        return made
+        pattern = super().__new__(cls)
+        pattern.span = None
+        return pattern
 
     def __call__(self, *args: DFPattern | Sequence[DFPattern] | None) -> CallPattern:
         """A pattern of calls of the expressions that this pattern matches. A single None leaves the arguments open."""
@@ -70,8 +70,8 @@ class DFPattern:
 
     def partition(self, expr: Expr, attrs: Mapping[str, Any] | None = None, check: Callable[[Expr], bool] = lambda _: True) -> Expr:
         """The expression with each match as a call of a function of its own; see `patterns.partition`."""
-        made: Expr = _ABOVE["partition"](self, expr, attrs, check)
-        return made
+        partitioned: Expr = _ABOVE["partition"](self, expr, attrs, check)
+        return partitioned
 
     def __str__(self) -> str:
         return str(_ABOVE["pattern_text"](self))
@@ -402,9 +402,9 @@ def all_parts(pattern: DFPattern) -> tuple[DFPattern, ...]:
         seen.add(id(part))
         stack.append((part, True))
         stack.extend([(p, False) for p in reversed(parts(part))])
-    found = tuple(order)
-    pattern._order = (_REDIRECTED[0], found)
-    return found
+    ordered = tuple(order)
+    pattern._order = (_REDIRECTED[0], ordered)
+    return ordered
 
 
 def needs_types(pattern: DFPattern) -> bool:

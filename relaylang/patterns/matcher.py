@@ -116,9 +116,9 @@ class Matcher:
 
     def undo(self, mark: int) -> None:
         for part, _ in self.trail[mark:]:
-            found = self.memo[part]
-            found.pop()
-            if not found:
+            matches = self.memo[part]
+            matches.pop()
+            if not matches:
                 del self.memo[part]
         del self.trail[mark:]
 
@@ -327,7 +327,7 @@ def to_match(pattern: DFPattern, expr: Expr, matcher: Matcher) -> Match:
             for child in open_ends(part, node):
                 inputs[id(child)] = child
     kept = tuple(n for n in inputs.values() if id(n) not in nodes and id(n) not in constants)
-    bindings = {part: found[0] for part, found in memo.items()}
+    bindings = {part: nodes[0] for part, nodes in memo.items()}
     return Match(expr, tuple(nodes.values()), tuple(constants.values()), kept, bindings, dict(memo))
 
 

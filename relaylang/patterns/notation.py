@@ -99,17 +99,17 @@ class _Parser:
         self.bound: dict[str, DFPattern] = {}
         text, place = source.text, 0
         while place < len(text):
-            found = _TOKEN.match(text, place)
-            if found is None:
+            match = _TOKEN.match(text, place)
+            if match is None:
                 python = _FUNCTIONS.search(text)
                 if python is not None:
                     name = python[0].rstrip("( ")
                     self.stop(f"{name} makes patterns in Python, and this one is a text", *python.span(), [_HERE[name], _HELP])
                 hint = [_HERE[text[place]], _HELP] if text[place] in _HERE else None
                 self.stop("this is no part of a pattern", place, place + 1, hint)
-            if found.lastgroup is not None:
-                self.tokens.append((found.lastgroup, found.group(), place, found.end()))
-            place = found.end()
+            if match.lastgroup is not None:
+                self.tokens.append((match.lastgroup, match.group(), place, match.end()))
+            place = match.end()
         self.tokens.append(("end", "", len(text), len(text)))
 
     def stop(self, what: str, first: int, last: int, notes: list[str] | None = None) -> NoReturn:
@@ -139,41 +139,41 @@ class _Parser:
         return pattern
 
     def whole(self) -> DFPattern:
-        found = self.pattern()
+        pattern = self.pattern()
         if self.tokens[self.at][0] != "end":
             self.wrong("the pattern should end")
-        return found
+        return pattern
 
     def pattern(self) -> DFPattern:
         self.depth += 1
         if self.depth > _DEPTH:
             self.wrong(f"a pattern may be nested {_DEPTH} deep")
         first = self.tokens[self.at][2]
-        found = self.suffixed()
+        pattern = self.suffixed()
         while self.take("|"):
-            found = self.placed(AltPattern(found, self.suffixed()), first)
+            pattern = self.placed(AltPattern(pattern, self.suffixed()), first)
         self.depth -= 1
-        return found
+        return pattern
 
     def suffixed(self) -> DFPattern:
         first = self.tokens[self.at][2]
-        found = self.primary()
+        pattern = self.primary()
         while True:
             kind, text, _, _ = self.tokens[self.at]
             if kind == "field":
                 self.at += 1
-                found = TupleGetItemPattern(found, int(text[1:]))
+                pattern = TupleGetItemPattern(pattern, int(text[1:]))
             elif self.take(":"):
-                found = self.of_type(found)
+                pattern = self.of_type(pattern)
             elif self.take("@"):
-                found = AttrPattern(found, self.attribute({}))
-            elif self.peek("(") and (isinstance(found, (AttrPattern, WildcardPattern)) or _operators(found)):
+                pattern = AttrPattern(pattern, self.attribute({}))
+            elif self.peek("(") and (isinstance(pattern, (AttrPattern, WildcardPattern)) or _operators(pattern)):
                 self.at += 1
                 args, rest, attrs = self.arguments()
-                found = self.call(found, args, rest, attrs)
+                pattern = self.call(pattern, args, rest, attrs)
             else:
-                return self.placed(found, first)
-            self.placed(found, first)
+                return self.placed(pattern, first)
+            self.placed(pattern, first)
 
     def primary(self) -> DFPattern:
         kind, text, first, last = self.tokens[self.at]
@@ -245,16 +245,16 @@ class _Parser:
                 self.wrong("`(` is wanted")
             return op
         args, rest, attrs = self.arguments(text)
-        made = self.call(op, args, rest, attrs)
+        call = self.call(op, args, rest, attrs)
         if not optional:
-            return made
+            return call
         if not args:
             self.stop(f"{text}? wants the pattern that stands for it where it is missing", first, last)
-        return AltPattern(self.placed(made, first), args[0])
+        return AltPattern(self.placed(call, first), args[0])
 
     def call(self, op: DFPattern, args: list[DFPattern], rest: bool, attrs: dict[str, Any]) -> DFPattern:
-        made: DFPattern = CallPattern(op, None if rest and not args else args, rest and bool(args))
-        return AttrPattern(made, attrs) if attrs else made
+        pattern: DFPattern = CallPattern(op, None if rest and not args else args, rest and bool(args))
+        return AttrPattern(pattern, attrs) if attrs else pattern
 
     def arguments(self, op: str = "") -> tuple[list[DFPattern], bool, dict[str, Any]]:
         args: list[DFPattern] = []
@@ -419,9 +419,9 @@ class _AnyExtent:
 
 
 def _number(text: str) -> Constant:
-    found = re.fullmatch(r"(-?[\d.eE+-]+?)(?:(f)(16|32|64)?|(i)(8|16|32|64))?", text)
-    assert found is not None
-    digits, is_float, width, is_int, bits = found.groups()
+    match = re.fullmatch(r"(-?[\d.eE+-]+?)(?:(f)(16|32|64)?|(i)(8|16|32|64))?", text)
+    assert match is not None
+    digits, is_float, width, is_int, bits = match.groups()
     if is_int:
         return const(int(float(digits)), f"int{bits}")
     if is_float or not re.fullmatch(r"-?\d+", digits):

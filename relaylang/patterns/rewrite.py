@@ -78,8 +78,8 @@ def rewrite(callbacks: DFPatternCallback | Sequence[DFPatternCallback], expr: Ex
     `mod` holds what the expression refers to. Raises `RelayError` for a callback that raises, returns no expression, or
     never ends (R0523, after 100 rounds). The new nodes have no types: run the checker for them.
     """
-    given = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
-    for callback in given:
+    rules = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
+    for callback in rules:
         pattern = getattr(callback, "pattern", None)
         if pattern is None:
             notes = ["set self.pattern in __init__"]
@@ -88,7 +88,7 @@ def rewrite(callbacks: DFPatternCallback | Sequence[DFPatternCallback], expr: Ex
             title = f"the pattern of {type(callback).__name__} is a value of type {type(pattern).__name__}, and no pattern"
             raise RelayError(error("R0520", title, notes=['is_op("nn.relu")(wildcard()) is one']))
     with gc_paused():
-        return _rounds(given, expr, mod)
+        return _rounds(rules, expr, mod)
 
 
 def _rounds(callbacks: list[DFPatternCallback], expr: Expr, mod: IRModule | None) -> Expr:
@@ -124,47 +124,47 @@ def _round(callback: DFPatternCallback, expr: Expr, mod: IRModule | None) -> Exp
     pattern = callback.pattern
     assert pattern is not None
     if callback.require_type or needs_types(pattern):
-        found = infer(expr, fragment=True, module=mod)
-        if any(d.severity == "error" for d in found):
+        diagnostics = infer(expr, fragment=True, module=mod)
+        if any(d.severity == "error" for d in diagnostics):
             name = type(callback).__name__
-            raise RelayError([error("R0522", f"the program is not well-typed before {name} is used"), *found])
+            raise RelayError([error("R0522", f"the program is not well-typed before {name} is used"), *diagnostics])
     groups = {id(group.root): group for group in find_groups(pattern, expr)}
     if not groups:
         return expr
     new: dict[int, Expr] = {}
     for node in post_order(expr):
-        made = rebuild(node, tuple([new[id(c)] for c in children(node)]))
+        rewritten = rebuild(node, tuple([new[id(c)] for c in children(node)]))
         group = groups.get(id(node))
         if group is not None:
-            new[id(node)] = made
+            new[id(node)] = rewritten
             node_map = NodeMap({p: [new.get(id(n), n) for n in met] for p, met in group.node_map.items()})
-            made = _called(callback, node, made, node_map)
-        new[id(node)] = made
+            rewritten = _called(callback, node, rewritten, node_map)
+        new[id(node)] = rewritten
     return new[id(expr)]
 
 
 def _called(callback: DFPatternCallback, pre: Expr, post: Expr, node_map: NodeMap) -> Expr:
     name = type(callback).__name__
     try:
-        made = callback.callback(pre, post, node_map)
+        result = callback.callback(pre, post, node_map)
     except RelayError as wrong:
         raise RelayError([_at(d, pre, name) for d in wrong.diagnostics]) from wrong
     except (KeyboardInterrupt, MemoryError, SystemExit):
         raise
     except Exception as problem:
         raise RelayError(_at(raised_in(name, problem, "the callback of"), pre, name)) from problem
-    if not isinstance(made, Expr):
-        what = "nothing (None)" if made is None else f"a {type(made).__name__}"
+    if not isinstance(result, Expr):
+        what = "nothing (None)" if result is None else f"a {type(result).__name__}"
         notes = ["return post where nothing is to change"]
         raise RelayError(error("R0521", f"the callback of {name} returned {what}, not an expression", pre.span, notes=notes))
-    if made.span is None and made is not post:
-        _give_span(made, pre)
-    return made
+    if result.span is None and result is not post:
+        _give_span(result, pre)
+    return result
 
 
-def _give_span(made: Expr, pre: Expr) -> None:
+def _give_span(root: Expr, pre: Expr) -> None:
     """The first new nodes get the places of the nodes that they replace. So errors in them have a place."""
-    stack = [made]
+    stack = [root]
     seen: set[int] = set()
     while stack:
         node = stack.pop()
@@ -190,28 +190,28 @@ def _at(diagnostic: Diagnostic, pre: Expr, name: str) -> Diagnostic:
 def rewrite_module(callbacks: DFPatternCallback | Sequence[DFPatternCallback], mod: IRModule) -> IRModule:
     """Every function of a module rewritten, and its types found. Raises `RelayError`, also where a rewrite made the
     module ill-typed."""
-    given = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
+    rules = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
     new: dict[Any, Any] = {}
     for gv, func in mod.functions.items():
         if func.body is None or "Compiler" in func.attrs:
             new[gv] = func
             continue
-        made = rewrite(given, func, mod)
-        if not isinstance(made, Function):
-            names = ", ".join(type(c).__name__ for c in given)
+        rewritten = rewrite(rules, func, mod)
+        if not isinstance(rewritten, Function):
+            names = ", ".join(type(c).__name__ for c in rules)
             raise RelayError(error("R0521", f"{names} replaced @{gv.name_hint} by an expression that is not a function", func.span))
-        new[gv] = made
+        new[gv] = rewritten
     if all(new[gv] is f for gv, f in mod.functions.items()):
         return mod
     result = mod.with_functions(new)
-    found = infer(result)
-    if any(d.severity == "error" for d in found):
-        names = ", ".join(type(c).__name__ for c in given)
-        raise RelayError([error("R0522", f"{names} made a program that is not well-typed"), *found])
+    diagnostics = infer(result)
+    if any(d.severity == "error" for d in diagnostics):
+        names = ", ".join(type(c).__name__ for c in rules)
+        raise RelayError([error("R0522", f"{names} made a program that is not well-typed"), *diagnostics])
     for gv, func in result.functions.items():
         old, now = mod.functions[gv].checked_type, func.checked_type
         if old is not None and now is not None and old != now and func.ret_type is None:
-            names = ", ".join(type(c).__name__ for c in given)
+            names = ", ".join(type(c).__name__ for c in rules)
             text = f"{names} changed the type of @{gv.name_hint} from {type_text(old)} to {type_text(now)}"
             raise RelayError(error("R0522", text, func.span))
     return result
@@ -219,10 +219,10 @@ def rewrite_module(callbacks: DFPatternCallback | Sequence[DFPatternCallback], m
 
 def callback_pass(callbacks: DFPatternCallback | Sequence[DFPatternCallback]) -> ModulePass:
     """A pass that rewrites with callbacks."""
-    given = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
-    name = "+".join(type(c).__name__ for c in given)
+    rules = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
+    name = "+".join(type(c).__name__ for c in rules)
 
     def run(mod: IRModule, ctx: PassContext) -> IRModule:
-        return rewrite_module(given, mod)
+        return rewrite_module(rules, mod)
 
     return ModulePass(run, PassInfo(0, name))

@@ -33,15 +33,15 @@ _FOUND: dict[tuple[str, tuple[str, ...]], dict[str, list[Any]]] = {}
 
 def _points(group: str) -> dict[str, list[Any]]:
     key = (group, tuple(sys.path))
-    found = _FOUND.get(key)
-    if found is None:
-        found = {}
+    points = _FOUND.get(key)
+    if points is None:
+        points = {}
         for point in _read(group):
-            same = found.setdefault(point.name, [])
+            same = points.setdefault(point.name, [])
             if all((point.value, owner(point)) != (p.value, owner(p)) for p in same):
                 same.append(point)
-        _FOUND[key] = found
-    return found
+        _FOUND[key] = points
+    return points
 
 
 def _read(group: str) -> list[Any]:
@@ -50,15 +50,15 @@ def _read(group: str) -> list[Any]:
     try:
         return list(entry_points(group=group))
     except Exception:  # some package's metadata is damaged: the others are read one by one
-        found: list[Any] = []
+        points: list[Any] = []
         seen: set[str] = set()
         for package in distributions():
             with contextlib.suppress(Exception):
                 name = str(package.metadata["Name"]).lower().replace("_", "-")
                 if name not in seen:
                     seen.add(name)
-                    found += [p for p in package.entry_points if p.group == group]
-        return found
+                    points += [p for p in package.entry_points if p.group == group]
+        return points
 
 
 def owner(point: Any) -> str:
@@ -91,16 +91,16 @@ def load_installed(group: str, name: str) -> Any:
         raise RelayError(error("R0512", f"{what} is added by several packages: {by}", notes=["uninstall all but one"]))
     point = points[0]
     try:
-        found = point.load()
+        value = point.load()
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException as problem:  # a package may even call sys.exit
         said = " ".join(str(problem).split())[:300]
         text = f"{what} of the package {owner(point)} cannot be loaded: {type(problem).__name__}{': ' + said if said else ''}"
         raise RelayError(error("R0512", text, notes=[f"its entry point is {point.value}"])) from problem
-    if found is None:
+    if value is None:
         raise wrong_plugin(group, name, "is None")
-    return found
+    return value
 
 
 def wrong_plugin(group: str, name: str, says: str) -> RelayError:

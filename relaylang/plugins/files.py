@@ -57,12 +57,12 @@ class Passes(Mapping[str, Any]):
         if name not in self.known:
             if name in self.own:
                 return self.own[name]
-            found = load_installed(PASS_GROUP, name)
-            if found is None:
+            value = load_installed(PASS_GROUP, name)
+            if value is None:
                 raise KeyError(name)
-            if not callable(found) and not isinstance(found, Pass):
-                raise wrong_plugin(PASS_GROUP, name, f"is no pass, but a value of type {type(found).__name__}")
-            self.known[name] = as_maker(found)
+            if not callable(value) and not isinstance(value, Pass):
+                raise wrong_plugin(PASS_GROUP, name, f"is no pass, but a value of type {type(value).__name__}")
+            self.known[name] = as_maker(value)
         return self.known[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -75,8 +75,8 @@ class Passes(Mapping[str, Any]):
 def as_maker(value: Any) -> Any:
     """What makes a pass: a class of callbacks as a function of its options; others as they are."""
     if inspect.isclass(value) and issubclass(value, DFPatternCallback):
-        made: type[DFPatternCallback] = value
-        return lambda *args, **options: callback_pass(made(*args, **options))
+        callback_class: type[DFPatternCallback] = value
+        return lambda *args, **options: callback_pass(callback_class(*args, **options))
     return value
 
 
@@ -105,8 +105,8 @@ def load_file(path: str) -> dict[str, Any]:
         raise
     except (Exception, SystemExit) as problem:
         raise RelayError(raised_in(path, problem, "the file")) from problem
-    found = {n: v for n, v in vars(module).items() if not n.startswith("_") and _adds(v, name)}
-    if not found and _registered() == before:
+    passes = {n: v for n, v in vars(module).items() if not n.startswith("_") and _adds(v, name)}
+    if not passes and _registered() == before:
         raise RelayError(
             error(
                 "R0512",
@@ -117,7 +117,7 @@ def load_file(path: str) -> dict[str, Any]:
                 ],
             )
         )
-    return found
+    return passes
 
 
 def _registered() -> list[dict[Any, int]]:

@@ -70,15 +70,15 @@ def _values(mod: IRModule, wanted: Sequence[Expr], batches: Sequence[Mapping[str
     """The values of expressions over @main's parameters, those of all batches behind each other."""
     body = Tuple(wanted)
     params = free_vars(body)
-    made = mod.with_functions({**mod.functions, mod.get_global_var("main"): Function(params, body)})
-    check(made)
-    evaluator = Evaluator(made)
-    found: list[list[np.ndarray]] = [[] for _ in wanted]
+    probe = mod.with_functions({**mod.functions, mod.get_global_var("main"): Function(params, body)})
+    check(probe)
+    evaluator = Evaluator(probe)
+    collected: list[list[np.ndarray]] = [[] for _ in wanted]
     for batch in batches:
         inputs = {p.name_hint: _as_input(p, batch[p.name_hint]) for p in params if p.name_hint in batch}
-        for values, value in zip(found, evaluator.call("main", (), inputs), strict=True):
+        for values, value in zip(collected, evaluator.call("main", (), inputs), strict=True):
             values.append(np.asarray(value).reshape(-1))
-    return [np.concatenate(values) for values in found]
+    return [np.concatenate(values) for values in collected]
 
 
 def _as_input(param: Var, value: Any) -> np.ndarray:
@@ -166,9 +166,9 @@ def calibrated(mod: IRModule, dataset: Dataset | None, config: QConfig) -> IRMod
         for var, value in zip(call.args[1:], (max(scale / most, _LEAST), -(most - 1), most - 1), strict=True):
             if isinstance(var, Var):
                 values[var] = typed_constant(np.asarray(value, "float32"))
-    made = mod.with_functions({**mod.functions, mod.get_global_var("main"): bind(mod["main"], values)})  # type: ignore[dict-item]
-    check(made)
-    return made
+    bound = mod.with_functions({**mod.functions, mod.get_global_var("main"): bind(mod["main"], values)})  # type: ignore[dict-item]
+    check(bound)
+    return bound
 
 
 @dataclass(frozen=True)

@@ -67,17 +67,17 @@ def layer_errors(
     """The errors of a calibrated network's layers over batches."""
     plan, numbers = quantization.plan, quantization.numbers
     pairs = [
-        (layer, made)
-        for layer, made in zip(plan.layers, quantization.inserted.results)
+        (layer, result)
+        for layer, result in zip(plan.layers, quantization.inserted.results)
         if isinstance(layer.tail.checked_type, TensorType)
     ]
     outputs: list[Expr] = []
-    for layer, made in pairs:
+    for layer, result in pairs:
         value = plan.value_of.get(id(layer.tail))
         scale = numbers.of(value) if value is not None else None
         own = alone(layer, plan, numbers)
         x = layer.tail
-        sums = [product_sum(x, x), error_sum(x, made), product_sum(made, made), product_sum(x, made), error_sum(x, own)]
+        sums = [product_sum(x, x), error_sum(x, result), product_sum(result, result), product_sum(x, result), error_sum(x, own)]
         half = scale.scale / 2 if scale is not None else 0.0  # so much is rounded, not clipped
         low, high = scale.range if scale is not None else (-np.inf, np.inf)
         outputs += [*sums, *extremes(x), share_outside(x, low - half, high + half)]
@@ -87,10 +87,10 @@ def layer_errors(
     clipped = np.zeros(len(pairs))
     count = 0
     for batch in batches:
-        found = np.array([float(v) for v in program.run(**batch)]).reshape(-1, 8)
-        totals += found[:, :5]
-        ends = np.stack([np.minimum(ends[:, 0], found[:, 5]), np.maximum(ends[:, 1], found[:, 6])], 1)
-        clipped += found[:, 7]
+        measured = np.array([float(v) for v in program.run(**batch)]).reshape(-1, 8)
+        totals += measured[:, :5]
+        ends = np.stack([np.minimum(ends[:, 0], measured[:, 5]), np.maximum(ends[:, 1], measured[:, 6])], 1)
+        clipped += measured[:, 7]
         count += 1
         step(1)
     rows = []
@@ -115,11 +115,11 @@ class Outputs:
         signal = noise = 0.0
         same = rows = 0
         for batch in self._batches:
-            wanted, found = (_flat(p.run(**batch)) for p in (self._reference, program))
-            for a, b in zip(wanted, found):
+            wanted, results = (_flat(p.run(**batch)) for p in (self._reference, program))
+            for a, b in zip(wanted, results):
                 a, b = a.astype("float64"), b.astype("float64")
                 signal, noise = signal + float((a * a).sum()), noise + float(((a - b) ** 2).sum())
-            a, b = wanted[0], found[0]
+            a, b = wanted[0], results[0]
             if a.ndim >= 2 and a.shape[-1] > 1:
                 hits = a.reshape(-1, a.shape[-1]).argmax(1) == b.reshape(-1, a.shape[-1]).argmax(1)
                 same, rows = same + int(hits.sum()), rows + len(hits)
@@ -127,15 +127,15 @@ class Outputs:
 
 
 def _flat(result: Any) -> list[np.ndarray]:
-    found: list[np.ndarray] = []
+    arrays: list[np.ndarray] = []
     stack = [result]
     while stack:
         item = stack.pop()
         if isinstance(item, (tuple, list)):
             stack += item[::-1]
-        elif np.asarray(item).dtype.kind == "f" or not found:
-            found.append(np.asarray(item))
-    return found
+        elif np.asarray(item).dtype.kind == "f" or not arrays:
+            arrays.append(np.asarray(item))
+    return arrays
 
 
 def compare(quantization: StaticQuantization, batches: Iterable[Batch], step: Callable[[int], None] = lambda n: None) -> Comparison:

@@ -40,23 +40,23 @@ def partition_conversions(mod: IRModule, quantized_dtypes: Set[str], ensure_full
     before, values = _inputs(func)
     middle, after = _outputs(Function(list(values), before), quantized_dtypes)
     prefix = Function(func.params, Tuple(list(values.values())))
-    made = IRModule(
+    parts = IRModule(
         {GlobalVar("quantize_inputs"): prefix, GlobalVar("quantized_main"): middle, GlobalVar("dequantize_outputs"): after},
         mod.type_definitions,
     )
     params = [typed_var(p.name_hint, p.checked_type) for p in func.params]
     lines = ScopeBuilder()
-    inputs = lines.let("quantized_inputs", Call(made.get_global_var("quantize_inputs"), params))
+    inputs = lines.let("quantized_inputs", Call(parts.get_global_var("quantize_inputs"), params))
     fields = [TupleGetItem(inputs, i) for i in range(len(values))]
-    outputs = lines.let("quantized_outputs", Call(made.get_global_var("quantized_main"), fields))
-    lines.ret(lines.let("dequantized_outputs", Call(made.get_global_var("dequantize_outputs"), [outputs])))
-    made[GlobalVar("main")] = Function(params, lines.get())
-    check(made)
+    outputs = lines.let("quantized_outputs", Call(parts.get_global_var("quantized_main"), fields))
+    lines.ret(lines.let("dequantized_outputs", Call(parts.get_global_var("dequantize_outputs"), [outputs])))
+    parts[GlobalVar("main")] = Function(params, lines.get())
+    check(parts)
     if ensure_fully_integral:
         for node in _not_integral(prefix, middle, after, quantized_dtypes):
             title = "a part of the network is not in whole numbers"
             raise RelayError(error("R0530", title, node.span, notes=['partition_conversions="enabled" keeps such parts']))
-    return made
+    return parts
 
 
 def _inputs(func: Function) -> tuple[Expr, dict[Var, Expr]]:
@@ -68,8 +68,8 @@ def _inputs(func: Function) -> tuple[Expr, dict[Var, Expr]]:
             of[id(node)] = node
         elif is_call(node, *CONVERSIONS):
             args = [a for a in node.args if not isinstance(a, Constant)]
-            found = {of.get(id(a)) for a in args}
-            of[id(node)] = found.pop() if len(found) == 1 else None
+            sources = {of.get(id(a)) for a in args}
+            of[id(node)] = sources.pop() if len(sources) == 1 else None
     done: dict[int, Expr] = {}
     values: dict[Var, Expr] = {}
     for node in order:
@@ -89,7 +89,7 @@ def _inputs(func: Function) -> tuple[Expr, dict[Var, Expr]]:
 
 def _outputs(func: Function, dtypes: Set[str]) -> tuple[Function, Function]:
     """The function up to the one value from which all outputs are converted, and the function behind it."""
-    found: dict[int, Expr] = {}
+    converted: dict[int, Expr] = {}
     inputs = False
     stack, seen = [func.body], set[int]()
     while stack:
@@ -98,14 +98,14 @@ def _outputs(func: Function, dtypes: Set[str]) -> tuple[Function, Function]:
             continue
         seen.add(id(node))
         if isinstance(node.checked_type, TensorType) and node.checked_type.dtype in dtypes and not isinstance(node, Constant):
-            found[id(node)] = node
+            converted[id(node)] = node
             continue
         inputs = inputs or isinstance(node, Var)
         stack += children(node)
-    if len(found) != 1 or inputs:
+    if len(converted) != 1 or inputs:
         var = typed_var("input", func.body.checked_type)
         return func, Function([var], var)
-    ((at, result),) = found.items()
+    ((at, result),) = converted.items()
     var = typed_var("input", result.checked_type)
     done: dict[int, Expr] = {at: var}
     for node in post_order(func.body):

@@ -30,14 +30,14 @@ def correct_biases(quantization: StaticQuantization, batches: Iterable[Batch]) -
         # The sums alone: limits and the rounding of results stay out.
         bare = replace(layer, limits=[], open=True)
         sums = layer.bias if layer.bias is not None else layer.head
-        made = alone(bare, quantization.plan, quantization.numbers.renamed(layer, bare))
+        network = alone(bare, quantization.plan, quantization.numbers.renamed(layer, bare))
         axis = _axis(layer)
-        means.append(mean_error(made, sums, axis))
+        means.append(mean_error(network, sums, axis))
     program = compiled(quantization.prepared, quantization.prepared["main"].params, means)
     totals = [np.zeros(1) for _ in layers]
     count = 0
     for batch in batches:
-        totals = [total + found for total, found in zip(totals, program.run(**batch))]
+        totals = [total + subtotal for total, subtotal in zip(totals, program.run(**batch))]
         count += 1
     for layer, total in zip(layers, totals):
         old = quantization.numbers.biases.get(id(layer), np.zeros(1, "float32"))
@@ -61,13 +61,13 @@ def keep_worst(
     noise of its own goes first. Raises `RelayError` (R0530) for networks whose outputs have no greatest element, and where no
     choice is enough.
     """
-    made = mod_of(())
-    outputs = Outputs(made.prepared, batches)
+    quantized = mod_of(())
+    outputs = Outputs(quantized.prepared, batches)
     kept: list[str] = []
-    left: list[LayerError] = sorted(layer_errors(made, batches), key=lambda row: row.own)
+    left: list[LayerError] = sorted(layer_errors(quantized, batches), key=lambda row: row.own)
     left = [row for row in left if np.isfinite(row.own)]
     while True:
-        _, agreement, rows = outputs.compare(made.module)
+        _, agreement, rows = outputs.compare(quantized.module)
         if agreement is None:
             raise refuse(
                 "the outputs of the network are no classes, so no drop of the top 1 can be measured",
@@ -76,13 +76,13 @@ def keep_worst(
         drop = 100 * (1 - agreement)
         say(f"{len(kept)} layers in floats: the top 1 differs in {drop:.2f} % of {rows} rows")
         if drop <= max_drop:
-            return made
+            return quantized
         if not left:
             raise refuse(f"the top 1 differs in {drop:.2f} % of the rows with all layers in floats but those without an error")
         row = left.pop(0)
         kept.append(row.name)
         say(f"keep {row.name} in floats: alone it has {row.own:.1f} dB, the least of those left")
-        made = mod_of(kept)
+        quantized = mod_of(kept)
 
 
 __all__ = ["correct_biases", "keep_worst"]

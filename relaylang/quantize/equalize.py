@@ -66,7 +66,7 @@ def _pairs(func: Function) -> list[_Pair]:
         w = node.args[1] if _is_product(node) and isinstance(node, Call) else None
         return w if isinstance(w, Constant) and alone(w) is node and np.isfinite(w.data).all() else None
 
-    found = []
+    pairs = []
     for node in order:
         first = weight(node)
         rows = output_axis(node) if first is not None and isinstance(node, Call) else None
@@ -93,8 +93,8 @@ def _pairs(func: Function) -> list[_Pair]:
             continue
         second, columns = weight(behind), input_axis(behind, axis)
         if second is not None and columns is not None and second.data.shape[columns] == first.data.shape[rows]:
-            found.append(_Pair(first, rows, bias, second, columns))
-    return found
+            pairs.append(_Pair(first, rows, bias, second, columns))
+    return pairs
 
 
 def _is_product(node: Expr) -> bool:

@@ -98,12 +98,12 @@ def insert(plan: Plan, numbers: Parameters) -> Inserted:
     heads = {id(layer.head): layer for layer in plan.layers}
     inside = {id(node): layer for layer in plan.layers for node in (layer.head, layer.bias, *layer.limits) if node is not None}
     done: dict[int, Expr] = {}
-    whole: set[int] = set()  # the nodes that are conversions already
+    quantized: set[int] = set()  # the nodes that are conversions already
     converted: dict[int, Expr] = {}
 
     def taken(operand: Expr) -> Expr:
         """A layer's operand, converted."""
-        if id(operand) in whole:
+        if id(operand) in quantized:
             return done[id(operand)]
         if id(operand) not in converted:
             scale = numbers.of(plan.value_of[id(operand)])
@@ -111,22 +111,22 @@ def insert(plan: Plan, numbers: Parameters) -> Inserted:
         return converted[id(operand)]
 
     def field_of(node: TupleGetItem) -> bool:
-        return id(node.tuple_value) in whole
+        return id(node.tuple_value) in quantized
 
     for node in post_order(plan.func):
         if id(node) in heads:
             layer = heads[id(node)]
-            made = _layer(layer, plan, numbers, taken, done)
-            done[id(node)] = done[id(layer.tail)] = made
+            layer_expr = _layer(layer, plan, numbers, taken, done)
+            done[id(node)] = done[id(layer.tail)] = layer_expr
             if not layer.open:
-                whole.add(id(layer.tail))
+                quantized.add(id(layer.tail))
         elif id(node) in inside:
             if node is not inside[id(node)].tail:
                 done[id(node)] = done[id(inside[id(node)].tail)]  # nothing else uses it
         elif isinstance(node, TupleGetItem) and field_of(node):
             scale = numbers.of(plan.value_of[id(node.tuple_value)])
             done[id(node)] = scale.real(scale.quantized(TupleGetItem(done[id(node.tuple_value)], node.index, node.span)))
-            whole.add(id(node))
+            quantized.add(id(node))
         else:
             done[id(node)] = retype(rebuilt(node, done), node)
     func = forget_stale_types(done[id(plan.func)])
@@ -162,23 +162,23 @@ def _layer(layer: Layer, plan: Plan, numbers: Parameters, taken: Any, done: Mapp
             args.append(numbers.weights[id(layer)].expr())
         else:
             args.append(operand(old))
-    made: Expr = rebuild(head, (*args, *children_of(head)[len(head.args) :]))
+    layer_expr: Expr = rebuild(head, (*args, *children_of(head)[len(head.args) :]))
     bias = numbers.biases.get(id(layer))
     if bias is not None:
         x = numbers.of(plan.value_of[id(layer.operands[0])])
-        made = with_bias(made, _bias(bias, x, numbers.weights[id(layer)]), channel_axis(head))
+        layer_expr = with_bias(layer_expr, _bias(bias, x, numbers.weights[id(layer)]), channel_axis(head))
     if isinstance(head.checked_type, TupleType):
-        return made
-    made.span = made.span or head.span
+        return layer_expr
+    layer_expr.span = layer_expr.span or head.span
     if layer.open:
         for limit in layer.limits:
-            made = rebuild(limit, (made, *children_of(limit)[1:]))
-        return made
+            layer_expr = rebuild(limit, (layer_expr, *children_of(limit)[1:]))
+        return layer_expr
     scale = numbers.of(plan.value_of[id(layer.tail)])
     for limit in layer.limits:
         if not _redundant(limit, scale):
-            made = rebuild(limit, (scale.real(scale.quantized(made)), *children_of(limit)[1:]))
-    return scale.real(scale.quantized(made))
+            layer_expr = rebuild(limit, (scale.real(scale.quantized(layer_expr)), *children_of(limit)[1:]))
+    return scale.real(scale.quantized(layer_expr))
 
 
 def _redundant(limit: Call, scale: Scale) -> bool:

@@ -53,15 +53,15 @@ def integer_io(mod: IRModule) -> tuple[IRModule, list[Edge], list[Edge]]:
     outputs = []
     for number, result in enumerate(results):
         if is_call(result, "qnn.dequantize") and isinstance(result, Call) and _plain(result):
-            whole = result.args[0].checked_type
-            assert isinstance(whole, TensorType)
-            outputs.append(_edge(f"output {number}", whole.dtype, result))
+            source_type = result.args[0].checked_type
+            assert isinstance(source_type, TensorType)
+            outputs.append(_edge(f"output {number}", source_type.dtype, result))
             results[number] = result.args[0]
     body = rewrite(Tuple(results) if isinstance(func.body, Tuple) else results[0], put)
     params = [new_params.get(id(p), p) for p in func.params]
-    made = forget_stale_types(Function(params, body, None, func.type_params, func.attrs, func.span))
-    assert isinstance(made, Function)
-    return InferType()(mod.with_functions({**mod.functions, mod.get_global_var("main"): made})), inputs, outputs
+    rewritten = forget_stale_types(Function(params, body, None, func.type_params, func.attrs, func.span))
+    assert isinstance(rewritten, Function)
+    return InferType()(mod.with_functions({**mod.functions, mod.get_global_var("main"): rewritten})), inputs, outputs
 
 
 def _plain(call: Call) -> bool:

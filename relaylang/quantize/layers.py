@@ -71,18 +71,18 @@ def make_plan(func: Function, wishes: Wishes, keep_float: Collection[str] = ()) 
     `RelayError` (R0530) for names of no layer.
     """
     floats: list[tuple[str, str]] = []
-    found = list(_candidates(func, wishes, floats))
-    labels = {layer.name: {label for label in _labels(layer) if label} for layer in found}
-    known = {name for layer in found for name in (layer.name, *labels[layer.name])}
+    candidates = list(_candidates(func, wishes, floats))
+    labels = {layer.name: {label for label in _labels(layer) if label} for layer in candidates}
+    known = {name for layer in candidates for name in (layer.name, *labels[layer.name])}
     for name in keep_float:
         if name not in known:
             near = did_you_mean(name, sorted(known))
-            shown = [layer.name for layer in found if layer.role is not Role.SAME]
+            shown = [layer.name for layer in candidates if layer.role is not Role.SAME]
             more = f"did you mean {near}?" if near else f"its layers: {', '.join(shown[:12])}" + ", ..." * (len(shown) > 12)
             raise refuse(f"the network has no layer {name}", more)
     kept = set(keep_float)
     layers = []
-    for layer in found:
+    for layer in candidates:
         if kept & {layer.name, *labels[layer.name]}:
             floats.append((layer.name, "kept in floats"))
         else:
@@ -97,7 +97,9 @@ def make_plan(func: Function, wishes: Wishes, keep_float: Collection[str] = ()) 
     used = {id(layer) for layer in layers}
     reasons = {name for name, _ in floats}
     floats += [
-        (layer.name, "no layers of integers on both sides") for layer in found if id(layer) not in used and layer.name not in reasons
+        (layer.name, "no layers of integers on both sides")
+        for layer in candidates
+        if id(layer) not in used and layer.name not in reasons
     ]
     values, value_of = _values(layers)
     return Plan(func, layers, values, value_of, floats)
@@ -120,7 +122,7 @@ def _labels(layer: Layer) -> Iterator[str]:
 
 def _inner(func: Function) -> set[int]:
     """The nodes of nested functions and branches, whose values are not there for every input."""
-    found: set[int] = set()
+    inner_ids: set[int] = set()
     for node in post_order(func.body):
         if isinstance(node, Function) and node is not func:
             roots: Iterable[Expr] = (node,)
@@ -135,10 +137,10 @@ def _inner(func: Function) -> set[int]:
         stack = list(roots)
         while stack:
             one = stack.pop()
-            if id(one) not in found:
-                found.add(id(one))
+            if id(one) not in inner_ids:
+                inner_ids.add(id(one))
                 stack += children(one)
-    return found
+    return inner_ids
 
 
 def _real(expr: Expr) -> bool:
@@ -192,7 +194,7 @@ def _candidates(func: Function, wishes: Wishes, floats: list[tuple[str, str]]) -
 
 def _layer(name: str, node: Call, role: Role, wishes: Wishes) -> Layer | None:
     assert isinstance(node.op, Op)
-    given = [f for a in node.args for f in (a.fields if isinstance(a, Tuple) else (a,))]
+    leaves = [f for a in node.args for f in (a.fields if isinstance(a, Tuple) else (a,))]
     if role is Role.PRODUCT:
         return _product(name, node)
     if role is Role.BIAS:
@@ -204,12 +206,12 @@ def _layer(name: str, node: Call, role: Role, wishes: Wishes) -> Layer | None:
     results = node.checked_type.fields if isinstance(node.checked_type, TupleType) else [node.checked_type]
     if not all(static_shape(ty) is not None and 0 not in static_shape(ty) and ty.dtype == "float32" for ty in results):  # type: ignore
         return None
-    operands = [a for a in given if not isinstance(a, Constant)]
+    operands = [a for a in leaves if not isinstance(a, Constant)]
     if role is Role.SAME:
         operands = operands[:1]
     if not operands or not all(_real(a) for a in operands):
         return None
-    if any(isinstance(a, Constant) and a.data.dtype.kind == "f" and not np.isfinite(a.data).all() for a in given):
+    if any(isinstance(a, Constant) and a.data.dtype.kind == "f" and not np.isfinite(a.data).all() for a in leaves):
         return None
     return Layer(name, node, role, operands)
 
@@ -253,12 +255,12 @@ def _why_float(node: Call) -> str:
 
 def _connected(layers: list[Layer]) -> list[Layer]:
     """Products, and the other layers between them whose operands and some user are quantised, too."""
-    whole: set[int] = set()
+    quantized: set[int] = set()
     tentative: list[Layer] = []
     for layer in layers:
-        if layer.role is Role.PRODUCT or all(id(a) in whole for a in map(_origin, layer.operands)):
+        if layer.role is Role.PRODUCT or all(id(a) in quantized for a in map(_origin, layer.operands)):
             tentative.append(layer)
-            whole.add(id(layer.tail))
+            quantized.add(id(layer.tail))
     wanted: set[int] = set()
     kept: list[Layer] = []
     for layer in reversed(tentative):
@@ -299,26 +301,26 @@ def _values(layers: list[Layer]) -> tuple[list[Value], dict[int, Value]]:
     value_of: dict[int, Value] = {}
 
     def value(node: Expr) -> Value:
-        whole = _origin(node)
-        if id(whole) in value_of and whole is not node:  # a part of moved elements
-            value_of[id(node)] = value_of[id(whole)]
+        origin = _origin(node)
+        if id(origin) in value_of and origin is not node:  # a part of moved elements
+            value_of[id(node)] = value_of[id(origin)]
         elif id(node) not in value_of:
             values.append(Value(node))
             value_of[id(node)] = values[-1]
         return value_of[id(node)]
 
     for layer in layers:
-        given = [value(operand) for operand in layer.operands]
+        inputs = [value(operand) for operand in layer.operands]
         if layer.role is Role.SAME:
-            value_of[id(layer.tail)] = given[0]
+            value_of[id(layer.tail)] = inputs[0]
             continue
         if layer.open:
             continue
         assert isinstance(layer.head.op, Op)
-        made = value(layer.tail)
+        result = value(layer.tail)
         if layer.head.op.name in BOUNDED:
             scale, least = BOUNDED[layer.head.op.name]
-            made.bounds = least, least + 255 * scale
+            result.bounds = least, least + 255 * scale
     return values, value_of
 
 

@@ -37,9 +37,9 @@ Batch = Mapping[str, np.ndarray]
 
 def compiled(mod: IRModule, params: Sequence[Var], outputs: Sequence[Expr]) -> Any:
     """A compiled program of a module that computes expressions over some parameters, as a tuple."""
-    made = mod.with_functions({**mod.functions, mod.get_global_var("main"): Function(params, Tuple(outputs))})
-    check(made)
-    return compile_for(made, Target("c"), [], {}, "main")
+    probe = mod.with_functions({**mod.functions, mod.get_global_var("main"): Function(params, Tuple(outputs))})
+    check(probe)
+    return compile_for(probe, Target("c"), [], {}, "main")
 
 
 @dataclass
@@ -112,8 +112,8 @@ class Observer:
         """Count the numbers of a batch. Raises `RelayError` (R0530) for numbers that are not finite."""
         number, self._batches = self._batches, self._batches + 1
         counting = self._counting is not None and (number < COUNTED or number % EVERY == 0)
-        found = self._counted(batch) if counting and number else self._program.run(**batch)
-        ends = np.asarray(found[0], "float64").reshape(-1, 2)
+        batch_values = self._counted(batch) if counting and number else self._program.run(**batch)
+        ends = np.asarray(batch_values[0], "float64").reshape(-1, 2)
         for value, finite in zip(self.values, np.isfinite(ends).all(1)):
             if not finite:
                 name = value.op.name if isinstance(value, Call) and isinstance(value.op, Op) else "a value of the network"
@@ -122,8 +122,8 @@ class Observer:
         grown = [seen.ranged(float(a), float(b)) for seen, (a, b) in zip(self.seen, ends)]
         if counting:
             if any(grown):
-                found = self._counted(batch)
-            for seen, counts in zip(self.seen, found[1]):
+                batch_values = self._counted(batch)
+            for seen, counts in zip(self.seen, batch_values[1]):
                 seen.count(counts)
 
     def _counted(self, batch: Batch) -> Any:

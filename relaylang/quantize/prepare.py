@@ -70,14 +70,14 @@ def _one_bias(func: Expr) -> Expr:
             continue
         for x in node.args[:2]:
             if is_call(x, *PRODUCTS) and users[id(x)] == 1:
-                found = bias_of(node, x)
-                if found is not None and found[0] is x:
-                    biased[id(node)] = x, found[1]
+                bias = bias_of(node, x)
+                if bias is not None and bias[0] is x:
+                    biased[id(node)] = x, bias[1]
             elif id(x) in biased and users[id(x)] == 1:
                 product, vector = biased[id(x)]
-                found = bias_of(node, product)
-                if found is not None and found[0] is x:
-                    biased[id(node)] = product, vector + found[1]
+                bias = bias_of(node, product)
+                if bias is not None and bias[0] is x:
+                    biased[id(node)] = product, vector + bias[1]
 
     products: dict[int, Expr] = {}
 
@@ -105,8 +105,8 @@ def _in_one_form(func: Expr, form: Callable[[Call], Call | None]) -> Expr:
         if not isinstance(new, Call) or not isinstance(new.op, Op) or not isinstance(old, Call) or not old.args:
             return new
         # Operands that were rewritten have no types yet.
-        made = form(new) if static_shape(old.args[0].checked_type) is not None else None
-        return new if made is None else retype(made, old)
+        rewritten = form(new) if static_shape(old.args[0].checked_type) is not None else None
+        return new if rewritten is None else retype(rewritten, old)
 
     return forget_stale_types(rewrite(func, put))
 

@@ -48,8 +48,8 @@ def adapt_rounding(quantization: StaticQuantization, batches: Iterable[Batch], s
         program = compiled(quantization.prepared, quantization.prepared["main"].params, [form for _, form in part])
         sums: list[np.ndarray] = []
         for batch in batches:
-            found = program.run(**batch)
-            sums = [a + b for a, b in zip(sums, found)] if sums else [np.array(v, "float64") for v in found]
+            grams = program.run(**batch)
+            sums = [a + b for a, b in zip(sums, grams)] if sums else [np.array(v, "float64") for v in grams]
             step(1)
         for (layer, _), total in zip(part, sums):
             changed += _round(layer, numbers.weights[id(layer)], total)
@@ -78,14 +78,14 @@ def _round(layer: Layer, weight: Weight, forms: np.ndarray) -> bool:
     assert layer.weight is not None
     exact = weight_rows(layer.head, layer.weight.data / weight.spread)
     nearest = weight_rows(layer.head, weight.ints)
-    made = nearest.copy()
+    rounded_weight = nearest.copy()
     for group, form in enumerate(forms):
         rounded = _rounded(exact[group].astype("float64"), form)
         old, new = (_costs(ints - exact[group], form) for ints in (nearest[group].astype("float64"), rounded))
         better = new < old
-        made[group][better] = rounded[better].astype("int8")
-    weight.ints = weight_of_rows(layer.head, made, weight.ints.shape)
-    return bool((made != nearest).any())
+        rounded_weight[group][better] = rounded[better].astype("int8")
+    weight.ints = weight_of_rows(layer.head, rounded_weight, weight.ints.shape)
+    return bool((rounded_weight != nearest).any())
 
 
 def _costs(errors: np.ndarray, form: np.ndarray) -> np.ndarray:
@@ -99,19 +99,19 @@ def _rounded(exact: np.ndarray, form: np.ndarray) -> np.ndarray:
     damped = form[np.ix_(order, order)] + np.eye(len(form)) * (_DAMPED * diagonal.mean() or 1.0)
     factor = np.linalg.cholesky(np.linalg.inv(damped)).T  # upper
     left = exact[:, order]
-    made = np.empty_like(left)
+    quants = np.empty_like(left)
     for first in range(0, len(form), _BLOCK):
         block = slice(first, first + _BLOCK)
         part, triangle = left[:, block], factor[block, block]
         errors = np.empty_like(part)
         for k in range(part.shape[1]):
             ints = np.clip(np.rint(part[:, k]), -127, 127)
-            made[:, first + k] = ints
+            quants[:, first + k] = ints
             errors[:, k] = (part[:, k] - ints) / triangle[k, k]
             part[:, k + 1 :] -= errors[:, k : k + 1] * triangle[k, k + 1 :]
         left[:, first + _BLOCK :] -= errors @ factor[block, first + _BLOCK :]
-    back = np.empty_like(made)
-    back[:, order] = made
+    back = np.empty_like(quants)
+    back[:, order] = quants
     return back
 
 

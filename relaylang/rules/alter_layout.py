@@ -22,10 +22,10 @@ LANES = 16
 
 def is_depthwise(attrs: Any, data: Sequence[Any], weight: Sequence[Any]) -> bool:
     """Whether every channel has one kernel of its own: inputs, outputs and groups are of one number."""
-    channels, made = places(attrs.data_layout, "C"), places(attrs.kernel_layout, "O")
-    if len(channels) != 1 or len(made) != 1:
+    channels, outputs = places(attrs.data_layout, "C"), places(attrs.kernel_layout, "O")
+    if len(channels) != 1 or len(outputs) != 1:
         return False
-    return bool(data[channels[0]] == weight[made[0]] == attrs.groups)
+    return bool(data[channels[0]] == weight[outputs[0]] == attrs.groups)
 
 
 def _block(extent: int, most: int) -> int:

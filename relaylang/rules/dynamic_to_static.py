@@ -117,10 +117,10 @@ def static_call(call: Call, values: list[Any] | None = None) -> Call | None:
     assert isinstance(call.op, Op)
     if values is None:
         values = [a.data if isinstance(a, Constant) else None for a in call.args]
-    made = RULES[call.op.name](call, values)
-    if made is None or made[0] not in OPS:
+    static = RULES[call.op.name](call, values)
+    if static is None or static[0] not in OPS:
         return None
-    name, args, attrs = made
+    name, args, attrs = static
     op = get(name)
     kept = {k: getattr(call.attrs, k) for k in op.schema if call.attrs is not None and hasattr(call.attrs, k)}
     assert op.attrs is not None

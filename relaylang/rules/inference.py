@@ -97,8 +97,8 @@ def _group_norm(call: Call, ty: TensorType) -> Expr | None:
 def _l2_normalize(call: Call, ty: TensorType) -> Expr:
     data = call.args[0]
     axes = call.attrs.axis
-    whole = axes is None or len(axes) == 0
-    norm = {i for i in range(len(ty.shape))} if whole else {a % len(ty.shape) for a in axes}
+    over_all = axes is None or len(axes) == 0
+    norm = {i for i in range(len(ty.shape))} if over_all else {a % len(ty.shape) for a in axes}
     kept = TensorType([1 if i in norm else d for i, d in enumerate(ty.shape)], ty.dtype)
     total = op_call("sum", [op_call("multiply", [data, data], ty)], kept, axis=sorted(norm), keepdims=True)
     total = op_call("maximum", [total, scalar(call.attrs.eps, ty.dtype)], kept)

@@ -18,10 +18,10 @@ PAD = "nn.pad"
 
 def both_sides(padding: Iterable[int], rank: int) -> list[int]:
     """Padding in front of each spatial axis, then behind each, from any of the forms in which attributes write it."""
-    given = list(padding)
-    if len(given) == 1:
-        return given * (2 * rank)
-    return given * 2 if len(given) == rank else given
+    sides = list(padding)
+    if len(sides) == 1:
+        return sides * (2 * rank)
+    return sides * 2 if len(sides) == rank else sides
 
 
 @dataclass(frozen=True)

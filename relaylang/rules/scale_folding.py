@@ -136,11 +136,11 @@ def _times(x: Expr, y: Expr, ty: TensorType, divide: bool) -> Call:
 
 def _axes_of(layout: str, letter: str) -> tuple[int, ...] | None:
     """The positions of an axis and its blocks in a layout."""
-    found = places(layout, letter)
+    positions = places(layout, letter)
     known = parts(layout)
-    if not found or known[found[0]][1] or any(not known[a][1] for a in found[1:]):
+    if not positions or known[positions[0]][1] or any(not known[a][1] for a in positions[1:]):
         return None
-    return tuple(found)
+    return tuple(positions)
 
 
 def _dense(call: Call, which: str) -> Axes | None:

@@ -90,9 +90,9 @@ def _rest(ty: Type | None) -> int | None:
 
 def _reshape(call: Call, along: Sequence[bool]) -> bool:
     """A slice keeps its number of elements, so the first axis stays."""
-    made = call.checked_type
-    rest = _rest(made)
-    if not isinstance(made, TensorType) or isinstance(made.shape[0], int):
+    result_type = call.checked_type
+    rest = _rest(result_type)
+    if not isinstance(result_type, TensorType) or isinstance(result_type.shape[0], int):
         return False
     return _first(along) and rest is not None and rest > 0 and rest == _rest(call.args[0].checked_type)
 
@@ -106,8 +106,8 @@ def _transpose(call: Call, along: Sequence[bool]) -> bool:
 
 
 def _strided_slice(call: Call, along: Sequence[bool]) -> bool:
-    whole = [entry[1:] for entry in slice_entries(call.attrs, _rank(call)) if entry[0] == 0]
-    return _first(along) and all(first == 0 and last >= INT64_MAX and step == 1 for first, last, step in whole)
+    first_axis = [entry[1:] for entry in slice_entries(call.attrs, _rank(call)) if entry[0] == 0]
+    return _first(along) and all(first == 0 and last >= INT64_MAX and step == 1 for first, last, step in first_axis)
 
 
 def _take(call: Call, along: Sequence[bool]) -> bool:

@@ -15,7 +15,7 @@ from relaylang.ops.build import op_call
 Rule = Callable[[Call, TensorType, int], "Expr | None"]
 
 
-def _joined(items: list[Expr], axis: int, whole: TensorType) -> Expr:
+def _joined(items: list[Expr], axis: int, full_type: TensorType) -> Expr:
     """A concatenation that fusion keeps as a kernel of its own."""
     if len(items) == 1:
         return items[0]
@@ -24,9 +24,9 @@ def _joined(items: list[Expr], axis: int, whole: TensorType) -> Expr:
     ty: TensorType | None = None
     if all(isinstance(e, int) for e in extents):
         total = sum(e for e in extents if isinstance(e, int))
-        ty = TensorType((*whole.shape[:axis], total, *whole.shape[axis + 1 :]), whole.dtype)
-    made = op_call("concatenate", [typed_tuple(items)], ty, axis=axis)
-    return op_call("annotation.stop_fusion", [made], ty)
+        ty = TensorType((*full_type.shape[:axis], total, *full_type.shape[axis + 1 :]), full_type.dtype)
+    joined = op_call("concatenate", [typed_tuple(items)], ty, axis=axis)
+    return op_call("annotation.stop_fusion", [joined], ty)
 
 
 def _concatenate(call: Call, ty: TensorType, limit: int) -> Expr | None:

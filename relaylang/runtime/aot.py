@@ -90,8 +90,8 @@ class AotProgram(Artifact):
     @property
     def files(self) -> dict[str, bytes]:
         """The files by their names."""
-        found = {f"{self.name}.c": self.source.encode(), f"{self.name}.h": self.header.encode(), **self._externals}
-        return {**found, f"{self.name}.bin": self.weights} if self.weights else found
+        contents = {f"{self.name}.c": self.source.encode(), f"{self.name}.h": self.header.encode(), **self._externals}
+        return {**contents, f"{self.name}.bin": self.weights} if self.weights else contents
 
     def report(self) -> str:
         """The memory that the program needs."""
@@ -156,12 +156,12 @@ class AotProgram(Artifact):
     def run(self, *args: Any, **named: Any) -> Any:
         """Run the program here, compiled by this machine's compiler. Raises `RelayError` (R0404, R0606, R0631, R0640, R0641)."""
         values = dict(zip(self.input_names, bind_arguments(self.input_names, args, named)))
-        given = []
+        tensors = []
         for name, path, spec in self._inputs:
-            given.append(spec.check(name, part_of(values[name], path, name)))
+            tensors.append(spec.check(name, part_of(values[name], path, name)))
         results = [empty(dims, np.dtype(dtype)) for dims, dtype in self._outputs]
         run, memory = self._function(), aligned(max(1, self.workspace))
-        status = run(_addresses(given), _addresses(results), self._constants.ctypes.data, memory.ctypes.data)
+        status = run(_addresses(tensors), _addresses(results), self._constants.ctypes.data, memory.ctypes.data)
         if status:
             name, said = list(ERRORS.items())[status - 1]
             if name == "EXTERNAL":

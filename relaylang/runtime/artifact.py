@@ -99,8 +99,8 @@ def _nested(parts: Mapping[tuple[int, ...], Type | None]) -> Type | None:
         for path in sorted(p for p in types if len(p) == depth):
             ends.setdefault(path[:-1], []).append(types.pop(path))
         types.update({path: TupleType(fields) for path, fields in ends.items()})
-    found: Type | None = types[()]
-    return found
+    nested: Type | None = types[()]
+    return nested
 
 
 class TensorSpec:
@@ -140,8 +140,8 @@ class TensorSpec:
             except (TypeError, ValueError, OverflowError):
                 raise RelayError(error("R0640", f"the input {name} is no tensor")) from None
         if array.shape != self.shape or array.dtype.name != self.dtype:
-            given = TensorSpec(array.shape, array.dtype.name)
-            raise RelayError(error("R0640", f"the input {name} is {given}, not {self}"))
+            actual = TensorSpec(array.shape, array.dtype.name)
+            raise RelayError(error("R0640", f"the input {name} is {actual}, not {self}"))
         if array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative:
             return array
         # `ascontiguousarray` would give a scalar an axis.
@@ -150,7 +150,7 @@ class TensorSpec:
 
 def bind_arguments(names: list[str], args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
     """The values of a program's inputs in order, from positional and named ones. Raises `RelayError` (R0640)."""
-    given = dict(zip(names, args))
+    values = dict(zip(names, args))
     if len(args) > len(names):
         raise RelayError(error("R0640", f"{len(args)} inputs are given, but the program takes {len(names)}"))
     for name, value in named.items():
@@ -158,14 +158,14 @@ def bind_arguments(names: list[str], args: tuple[Any, ...], named: Mapping[str, 
             near = did_you_mean(name, names)
             notes = [f"did you mean {near}?"] if near else [f"its inputs: {', '.join(names) or 'none'}"]
             raise RelayError(error("R0640", f"the program has no input {name}", notes=notes))
-        if name in given:
+        if name in values:
             raise RelayError(error("R0640", f"the input {name} is given twice"))
-        given[name] = value
-    missing = [n for n in names if n not in given]
+        values[name] = value
+    missing = [n for n in names if n not in values]
     if missing:
         more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
         raise RelayError(error("R0640", f"no value is given for the input {', '.join(missing[:4])}{more}"))
-    return [given[n] for n in names]
+    return [values[n] for n in names]
 
 
 def part_of(value: Any, path: Sequence[int], name: str) -> Any:
@@ -241,12 +241,12 @@ def read_sealed(content: bytes, name: str) -> dict[str, bytes]:
     sums = files.pop(_SUMS, None)
     if sums is None:
         raise not_an_artifact(name, "it holds no checksums; an earlier relaylang may have made it: compile it again")
-    found = {member: hashlib.sha256(data).hexdigest() for member, data in files.items()}
+    digests = {member: hashlib.sha256(data).hexdigest() for member, data in files.items()}
     said: dict[str, str] = {}
     for line in sums.decode("utf-8", "replace").splitlines():
         digest, _, member = line.partition("  ")
         said[member.removeprefix("./")] = digest
-    wrong = sorted(member for member in {*found, *said} if found.get(member) != said.get(member))
+    wrong = sorted(member for member in {*digests, *said} if digests.get(member) != said.get(member))
     if wrong:
         raise not_an_artifact(name, f"{wrong[0]} is damaged or missing (its checksum differs)")
     return files

@@ -89,27 +89,27 @@ class CpuArtifact(Artifact):
     ) -> None:
         """A program from its parts. Raises `RelayError` (R0641) where manifest and library do not agree."""
         try:
-            found = manifest if isinstance(manifest, Manifest) else read(manifest)
-            check_machine(found)
+            checked = manifest if isinstance(manifest, Manifest) else read(manifest)
+            check_machine(checked)
             self._code = library if isinstance(library, Library) else Library(library)
-            notes = differences(found, read_text(self._code.about))
+            notes = differences(checked, read_text(self._code.about))
         except ValueError as e:
             raise RelayError(error("R0641", f"the compiled program cannot be loaded: {e}")) from None
         if notes:
             title = "the compiled program cannot be loaded: its manifest is not that of its library"
             raise RelayError(error("R0641", title, notes=notes[:5]))
-        self._manifest = found
-        self.manifest = found.record()
+        self._manifest = checked
+        self.manifest = checked.record()
         self.source = source
         self.graph = graph
         self._externals = dict(externals or {})
-        if found.externals and self._code.calls is None:
-            self._code.connect(Calls(found.externals, calls))
-        self._status = found.arena - STATUS if found.externals or found.fails else -1
-        self._inputs = [(name, TensorSpec(*spec), list(path)) for name, spec, path in found.inputs]
+        if checked.externals and self._code.calls is None:
+            self._code.connect(Calls(checked.externals, calls))
+        self._status = checked.arena - STATUS if checked.externals or checked.fails else -1
+        self._inputs = [(name, TensorSpec(*spec), list(path)) for name, spec, path in checked.inputs]
         self._names = list(dict.fromkeys(name for name, _, _ in self._inputs))
         self._simple = all(not path for _, _, path in self._inputs)
-        self._outputs = [(shape, np.dtype(dtype)) for shape, dtype in found.outputs]
+        self._outputs = [(shape, np.dtype(dtype)) for shape, dtype in checked.outputs]
         self._exact = [(spec.shape, np.dtype(spec.dtype)) for _, spec, _ in self._inputs]
         self._arenas: list[_Arena] = []
         self.params: dict[str, np.ndarray] = {}
@@ -260,12 +260,12 @@ class CpuArtifact(Artifact):
         places, results, arena, bound = _pointers(arrays), _pointers(outputs), self._arena(), self._bound
         code, threads = self._code, self._threads
         try:
-            found = timed(lambda: code.run(places, results, bound[0], bound[1], arena.place, threads), repeat, number, min_repeat_ms)
+            timing = timed(lambda: code.run(places, results, bound[0], bound[1], arena.place, threads), repeat, number, min_repeat_ms)
             if self._status >= 0:
                 self._check(arena)
         finally:
             self._arenas.append(arena)
-        return found
+        return timing
 
     def profile(self, *args: Any, repeat: int = 10, inputs: Mapping[str, Any] | None = None) -> Profile:
         """The time of each kernel over `repeat` runs, with inputs by position, or by name in `inputs`.
@@ -281,15 +281,15 @@ class CpuArtifact(Artifact):
             raise RelayError(error("R0640", f"a profile wants 1 run or more, not {repeat}"))
         named = inputs or {}
         self.run(*args, **named)
-        found = np.empty((repeat, len(steps), 2), np.int64)
+        nanoseconds = np.empty((repeat, len(steps), 2), np.int64)
         # The times lie in the library, one set for all its runs.
         with code.profiling:
             peaks = measured(code.peak, self._threads, self._manifest.isa)
             self.run(*args, **named)
-            for row in found:
+            for row in nanoseconds:
                 self.run(*args, **named)
                 row[:] = code.times()
-        return Profile(steps, found, peaks, self._threads)
+        return Profile(steps, nanoseconds, peaks, self._threads)
 
     def _arrays(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[np.ndarray]:
         """The inputs as the library takes them."""

@@ -113,11 +113,11 @@ def find(name: str) -> Generator | None:
     known = CODEGENS.get(name)
     if known is not None or name not in installed_names(CODEGEN_GROUP):
         return known
-    found = load_installed(CODEGEN_GROUP, name)
-    generate = getattr(found, "generate", found)
+    plugin = load_installed(CODEGEN_GROUP, name)
+    generate = getattr(plugin, "generate", plugin)
     if not callable(generate):
         raise wrong_plugin(CODEGEN_GROUP, name, "is no function, and has no function generate")
-    CODEGENS[name] = Generator(generate, getattr(found, "load", None), name)
+    CODEGENS[name] = Generator(generate, getattr(plugin, "load", None), name)
     return CODEGENS[name]
 
 
@@ -159,16 +159,18 @@ def generated(generator: Generator, region: Region) -> Code:
     """The code of a region. Raises `RelayError` (R0605) for a generator that raises, or that returns something else."""
     what = f"the code generator {region.compiler}"
     try:
-        made = generator.generate(region)
+        result = generator.generate(region)
     except (RelayError, KeyboardInterrupt, MemoryError):
         raise
     except Exception as problem:
         said = raised_in(f"{region.compiler} for {region.symbol}", problem, "the code generator")
         raise RelayError(Diagnostic("R0605", said.title, said.labels, said.notes)) from problem
-    code = _code(made)
-    given = 0 if code is None else sum((bool(code.source), bool(code.object), code.data is not None, code.call is not None))
-    if code is None or given != 1:
-        shown = "nothing (None)" if made is None else f"{given} kinds of code" if code else f"a value of type {type(made).__name__}"
+    code = _code(result)
+    kinds = 0 if code is None else sum((bool(code.source), bool(code.object), code.data is not None, code.call is not None))
+    if code is None or kinds != 1:
+        shown = (
+            "nothing (None)" if result is None else f"{kinds} kinds of code" if code else f"a value of type {type(result).__name__}"
+        )
         notes = ["it returns C text, object code, bytes for its loader, a Python function, or a Code with one of them"]
         raise _at(region.function, f"{what} returned {shown} for {region.symbol}", notes)
     if code.data is not None and generator.load is None:
@@ -186,15 +188,15 @@ def generated(generator: Generator, region: Region) -> Code:
     return code
 
 
-def _code(made: Any) -> Code | None:
-    if isinstance(made, Code):
-        return replace(made, constants=tuple(made.constants))
-    if isinstance(made, str):
-        return Code(source=made)
-    if isinstance(made, (bytes, bytearray)):
-        content = bytes(made)
+def _code(result: Any) -> Code | None:
+    if isinstance(result, Code):
+        return replace(result, constants=tuple(result.constants))
+    if isinstance(result, str):
+        return Code(source=result)
+    if isinstance(result, (bytes, bytearray)):
+        content = bytes(result)
         return Code(object=content) if content.startswith(_OBJECTS) else Code(data=content)
-    return Code(call=made) if callable(made) else None
+    return Code(call=result) if callable(result) else None
 
 
 # -- what a file keeps of a region
@@ -242,17 +244,17 @@ def callables(
         if external.kind == "data":
             assert generator.load is not None
             try:
-                found = generator.load(content, external.symbol)
+                function = generator.load(content, external.symbol)
             except (RelayError, KeyboardInterrupt, MemoryError):
                 raise
             except Exception as problem:
                 said = raised_in(f"{external.compiler} for {external.symbol}", problem, "the loader")
                 raise RelayError(Diagnostic("R0605", said.title, said.labels, said.notes)) from problem
-            if not callable(found):
+            if not callable(function):
                 raise RelayError(error("R0605", f"the loader {external.compiler} returned no function for {external.symbol}"))
         else:
-            found = _again(generator, external, content, name)
-        out.append(found)
+            function = _again(generator, external, content, name)
+        out.append(function)
     return out
 
 
@@ -311,9 +313,9 @@ def _entry(external: External, function: Callable[..., Any], raised: Any) -> Cal
 
     def call(addresses: Any) -> int:
         try:
-            given = [_array(addresses[n], spec, False) for n, spec in enumerate(inputs)]
+            arguments = [_array(addresses[n], spec, False) for n, spec in enumerate(inputs)]
             results = [_array(addresses[len(inputs) + n], spec, True) for n, spec in enumerate(outputs)]
-            returned = function(*given, *results)
+            returned = function(*arguments, *results)
             if returned is not None:
                 _take(returned, results)
         except BaseException as problem:  # C cannot pass it on: `check` raises it again
@@ -342,8 +344,8 @@ def _take(returned: Any, results: Sequence[np.ndarray]) -> None:
     for value, result in zip(values, results):
         array = np.asarray(value)
         if array.shape != result.shape or array.dtype != result.dtype:
-            given, wanted = (TensorSpec(a.shape, a.dtype.name) for a in (array, result))
-            raise ValueError(f"it returned {given}, not {wanted}")
+            actual, wanted = (TensorSpec(a.shape, a.dtype.name) for a in (array, result))
+            raise ValueError(f"it returned {actual}, not {wanted}")
         if array is not result:
             np.copyto(result, array)
 

@@ -186,10 +186,10 @@ def _look_through(folder: Path) -> None:
 
 def _remove_orphan(entry: os.DirEntry[str]) -> None:
     """Remove a temporary file unless somebody may still write it. Raises `OSError`."""
-    found = entry.stat(follow_symlinks=False)
-    age = time.time() - max(found.st_mtime, found.st_ctime)
-    own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
-    if not stat.S_ISREG(found.st_mode) or not own or age < _NEW:
+    status = entry.stat(follow_symlinks=False)
+    age = time.time() - max(status.st_mtime, status.st_ctime)
+    own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+    if not stat.S_ISREG(status.st_mode) or not own or age < _NEW:
         return
     if flock is None:
         if age > _OLD:

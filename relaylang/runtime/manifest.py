@@ -187,23 +187,23 @@ def read(data: Any) -> Manifest:
     missing = [name for name in _FIELDS if name not in data]
     if missing:
         raise ValueError(f"its manifest has no field `{missing[0]}`")
-    found = Manifest(**{name: parse(name, data[name]) for name, parse in _FIELDS.items()})
-    _agree(found)
-    return found
+    manifest = Manifest(**{name: parse(name, data[name]) for name, parse in _FIELDS.items()})
+    _agree(manifest)
+    return manifest
 
 
-def _agree(found: Manifest) -> None:
+def _agree(manifest: Manifest) -> None:
     """What several fields say together."""
-    names = [name for name, _ in found.params]
+    names = [name for name, _ in manifest.params]
     if len(set(names)) != len(names):
         raise ValueError("its manifest names a parameter twice in `params`")
-    if found.aligned and found.aligned[-1] >= len(names):
+    if manifest.aligned and manifest.aligned[-1] >= len(names):
         raise ValueError("its manifest's `aligned` must be numbers of `params`")
-    if (found.externals or found.fails) and found.arena < STATUS:
+    if (manifest.externals or manifest.fails) and manifest.arena < STATUS:
         raise ValueError(f"its manifest's `arena` must be {STATUS} or more")
-    _agree_tensors(found.inputs, found.outputs, found.structure)
-    specs = dict(enumerate(found.outputs))
-    if any(number >= len(found.inputs) or specs.get(output) != found.inputs[number][1] for number, output in found.in_place):
+    _agree_tensors(manifest.inputs, manifest.outputs, manifest.structure)
+    specs = dict(enumerate(manifest.outputs))
+    if any(number >= len(manifest.inputs) or specs.get(output) != manifest.inputs[number][1] for number, output in manifest.in_place):
         raise ValueError("its manifest's `in_place` must be pairs of an input and an output of the same type")
 
 
@@ -306,10 +306,10 @@ def _structure(place: str, value: Any) -> Any:
 
 
 def _numbers(place: str, value: Any) -> tuple[int, ...]:
-    found = [count(f"{place}[{n}]", item) for n, item in enumerate(items(place, value))]
-    if found != sorted(set(found)):
+    numbers = [count(f"{place}[{n}]", item) for n, item in enumerate(items(place, value))]
+    if numbers != sorted(set(numbers)):
         raise wrong(place, "a sorted list of numbers", value)
-    return tuple(found)
+    return tuple(numbers)
 
 
 def _pairs(place: str, value: Any) -> tuple[tuple[int, int], ...]:

@@ -162,10 +162,10 @@ def _taken_apart(content: bytes) -> dict[str, bytes]:
 
 def _table(text: bytes) -> list[tuple[str, int]]:
     try:
-        found = json.loads(text)
+        entries = json.loads(text)
     except (ValueError, RecursionError):
         raise ValueError("its table of parts is no JSON") from None
-    rows: list[Any] = found if isinstance(found, list) else [None]
+    rows: list[Any] = entries if isinstance(entries, list) else [None]
     if not all(isinstance(r, list) and len(r) == 2 and isinstance(r[0], str) and type(r[1]) is int and r[1] >= 0 for r in rows):
         raise ValueError("its table of parts is no list of names and lengths")
     return [(name, length) for name, length in rows]
@@ -205,8 +205,8 @@ def unpacked(content: bytes, name: str) -> Packed:
         raise not_an_artifact(name, str(e).partition("\n")[0] or type(e).__name__) from None
     for (key, (shape, dtype)), value in zip(manifest.params, params.values()):
         if value.shape != shape or value.dtype.name != dtype:
-            given = TensorSpec(value.shape, value.dtype.name)
-            raise not_an_artifact(name, f"its parameter {key} is {given}, not {TensorSpec(shape, dtype)}")
+            actual = TensorSpec(value.shape, value.dtype.name)
+            raise not_an_artifact(name, f"its parameter {key} is {actual}, not {TensorSpec(shape, dtype)}")
     try:
         externals = {file: parts[file] for file in (part_name(n, e.kind) for n, e in enumerate(manifest.externals))}
     except KeyError as e:

@@ -103,18 +103,18 @@ def parse_params(data: bytes) -> dict[str, np.ndarray]:
     at += 8
     if tensors != count:
         raise BlobError(f"it has {count} names for {tensors} tensors")
-    found: dict[str, np.ndarray] = {}
+    params: dict[str, np.ndarray] = {}
     for name in names:
-        if name in found:
+        if name in params:
             raise BlobError(f"it has two tensors called {name[:60]!r}")
         try:
             array, at = read_blob(data, at)
         except BlobError as e:
             raise BlobError(f"{name[:60]!r}: {e}") from None
-        found[name] = array.copy()
+        params[name] = array.copy()
     if at != len(data):
         raise BlobError(f"{len(data) - at} bytes stand behind its last tensor")
-    return found
+    return params
 
 
 # -- .npz
@@ -166,22 +166,22 @@ def parse_npy(name: str, data: bytes) -> np.ndarray:
 
 def parse_npz(data: bytes, budget: Budget) -> dict[str, np.ndarray]:
     """The arrays of a .npz file, unpacked under a budget. Raises `Damaged`, and `RelayError` (R0016)."""
-    found: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             for info in archive.infolist():
                 if info.is_dir():
                     continue
                 name = info.filename.removesuffix(".npy")
-                if name in found:
+                if name in arrays:
                     raise Damaged(f"it has two arrays called {name[:60]!r}")
-                found[name] = parse_npy(name, budget.unpack(archive, info))
+                arrays[name] = parse_npy(name, budget.unpack(archive, info))
     except Damaged:
         raise
     except (*UNZIPPING, ValueError) as e:
         said = str(e) or type(e).__name__
         raise Damaged(f"it is not an .npz archive: {said[:1].lower()}{said[1:200]}") from None
-    return found
+    return arrays
 
 
 # -- .safetensors: u64 size of a JSON map from names to type, shape and place, that map, then the elements
@@ -210,13 +210,13 @@ def _parse_safetensors(data: bytes) -> dict[str, np.ndarray]:
         expected = end
     if expected != len(body):
         raise Damaged(f"{len(body) - expected} bytes stand behind its last tensor")
-    found = {}
+    tensors = {}
     for begin, end, name, kind, shape in places:
         try:
-            found[name] = elements(body, _SAFE[kind], end - begin, begin).reshape(shape).copy()
+            tensors[name] = elements(body, _SAFE[kind], end - begin, begin).reshape(shape).copy()
         except (ValueError, OverflowError):  # of no elements, and extents or axes beyond what numpy counts
             raise Damaged(f"{name[:60]!r} has the impossible shape {str(shape)[:60]}") from None
-    return found
+    return tensors
 
 
 def _place(name: str, kind: object, shape: object, offsets: object) -> tuple[int, int, str, str, tuple[int, ...]]:

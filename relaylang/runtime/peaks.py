@@ -54,22 +54,22 @@ def measured(peak: Callable[[int, Any, int, int, int], int], threads: int, isa: 
 
     def best(kind: int, size: int, times: int) -> float:
         """The highest speed within 30 ms. A try takes long enough that the threads' start does not count."""
-        found, end = 0.0, perf_counter() + 0.03
+        speed, end = 0.0, perf_counter() + 0.03
         while True:
             begin = perf_counter()
             done = peak(kind, place, size, times, threads)
             now = perf_counter()
-            found = max(found, threads * done / (now - begin))
+            speed = max(speed, threads * done / (now - begin))
             if now > end:
-                return found
+                return speed
 
     parts = [(max(size // threads // 1024, 1) * 1024, size) for size in SIZES]
-    found = [best(kind, 0, 200_000) for kind in (_FLOATS, _INTEGERS)]
-    found += [best(_READS, part, max(1, SIZES[-1] // size)) for part, size in parts]
+    speeds = [best(kind, 0, 200_000) for kind in (_FLOATS, _INTEGERS)]
+    speeds += [best(_READS, part, max(1, SIZES[-1] // size)) for part, size in parts]
     # More memory is never faster than less.
-    for n in range(len(found) - 2, 1, -1):
-        found[n] = max(found[n], found[n + 1])
-    known = _kept(_key(threads, isa), found)
+    for n in range(len(speeds) - 2, 1, -1):
+        speeds[n] = max(speeds[n], speeds[n + 1])
+    known = _kept(_key(threads, isa), speeds)
     return Peaks(known[0], known[1], tuple(known[2:]))
 
 
@@ -86,17 +86,17 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _kept(key: str, found: list[float]) -> list[float]:
+def _kept(key: str, speeds: list[float]) -> list[float]:
     """The highest of these measurements and of earlier ones."""
     known: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
         known = json.loads((cache_directory() / "peaks.json").read_text())
     try:
-        found = [max(a, float(b)) for a, b in zip(found, known[key], strict=True)]
+        speeds = [max(a, float(b)) for a, b in zip(speeds, known[key], strict=True)]
     except (KeyError, TypeError, ValueError):
         known = known if isinstance(known, dict) else {}
-    known[key] = found
+    known[key] = speeds
     with contextlib.suppress(OSError):
         cache_directory().mkdir(mode=0o700, parents=True, exist_ok=True)
         atomic_write(cache_directory() / "peaks.json", json.dumps(known), durable=False)
-    return found
+    return speeds

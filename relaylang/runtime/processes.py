@@ -67,20 +67,20 @@ def _absolute(folders: str) -> str:
 
 def environment() -> dict[str, str]:
     """This process's environment, with search paths that do not depend on the working directory."""
-    found = dict(os.environ)
+    variables = dict(os.environ)
     for name in _SEARCHED:
-        folders = _absolute(found.pop(name, ""))
+        folders = _absolute(variables.pop(name, ""))
         if folders:
-            found[name] = folders
-    found.update({name: os.path.abspath(found[name]) for name in _PLACES if found.get(name)})
-    return {**found, "PYTHONSAFEPATH": "1"}  # for programs that are written in Python
+            variables[name] = folders
+    variables.update({name: os.path.abspath(variables[name]) for name in _PLACES if variables.get(name)})
+    return {**variables, "PYTHONSAFEPATH": "1"}  # for programs that are written in Python
 
 
 def program(name: str) -> str | None:
     """The absolute path of a program, which is named by its path or lies in an absolute folder of `PATH`. None where it is missing."""
     if os.path.dirname(name):
-        found = shutil.which(name)
-        return os.path.abspath(found) if found else None
+        path = shutil.which(name)
+        return os.path.abspath(path) if path else None
     return shutil.which(name, path=_absolute(os.environ.get("PATH", os.defpath)))
 
 
@@ -116,15 +116,15 @@ def browser() -> Callable[[str], object] | None:
     """Opens an address in the browser. None where there is none but in the terminal, unless BROWSER names it."""
     try:
         with _safe_environment():
-            found = webbrowser.get()
+            controller = webbrowser.get()
     except webbrowser.Error:
         return None
-    if type(found) is webbrowser.GenericBrowser and not os.environ.get("BROWSER"):
+    if type(controller) is webbrowser.GenericBrowser and not os.environ.get("BROWSER"):
         return None
 
     def show(address: str) -> object:
         with _safe_environment():
-            return found.open(address)
+            return controller.open(address)
 
     return show
 

@@ -16,10 +16,10 @@ Parser = Callable[[str, Any], Any]
 def shown(value: Any) -> str:
     """A value in a message, cut to some 60 characters."""
     try:
-        found = json.dumps(value)
+        rendered = json.dumps(value)
     except (TypeError, ValueError, RecursionError):
-        found = type(value).__name__
-    return found if len(found) <= 60 else found[:57] + "..."
+        rendered = type(value).__name__
+    return rendered if len(rendered) <= 60 else rendered[:57] + "..."
 
 
 def wrong(place: str, wanted: str, found: Any) -> ValueError:
@@ -85,8 +85,8 @@ def row(*parsers: Parser) -> Parser:
     """A list with a parser for each of its items, as a tuple."""
 
     def parse(place: str, value: Any) -> tuple[Any, ...]:
-        found = items(place, value, len(parsers))
-        return tuple([parser(f"{place}[{n}]", item) for n, (parser, item) in enumerate(zip(parsers, found))])
+        fields = items(place, value, len(parsers))
+        return tuple([parser(f"{place}[{n}]", item) for n, (parser, item) in enumerate(zip(parsers, fields))])
 
     return parse
 
@@ -127,13 +127,13 @@ def _field(place: str, name: str) -> str:
 def document(content: bytes | str, what: str = "its manifest") -> dict[str, Any]:
     """The object of a JSON text. Raises `ValueError` with the reason."""
     try:
-        found = json.loads(content)
+        value = json.loads(content)
     except (ValueError, RecursionError) as e:
         where = f" at line {e.lineno}, column {e.colno}" if isinstance(e, json.JSONDecodeError) else ""
         raise ValueError(f"{what} is no JSON{where}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"{what} must be an object, not {shown(found)}")
-    return found
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} must be an object, not {shown(value)}")
+    return value
 
 
 __all__ = [

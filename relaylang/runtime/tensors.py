@@ -77,7 +77,7 @@ def destinations(
     `wanted` are the results' shapes and dtypes, `inputs` the arrays that the run reads meanwhile, by name.
     Raises `RelayError` (R0640) for arrays that do not fit, that are not contiguous, or that overlap.
     """
-    found: list[np.ndarray] = []
+    arrays: list[np.ndarray] = []
     for number, value in _leaves(structure, out):
         shape, dtype = wanted[number]
         name = "out" if isinstance(structure, int) else f"the tensor {number} of out"
@@ -87,11 +87,11 @@ def destinations(
             raise RelayError(error("R0640", f"{said}, not {_shape(shape)} and {dtype.name}"))
         if not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative):
             raise RelayError(error("R0640", f"{name} is not C-contiguous and aligned"))
-        for other, taken in [*inputs, *((f"tensor {n}", a) for n, a in enumerate(found))]:
+        for other, taken in [*inputs, *((f"tensor {n}", a) for n, a in enumerate(arrays))]:
             if np.may_share_memory(array, taken):
                 raise RelayError(error("R0640", f"{name} lies over {other}, which the run still needs"))
-        found.append(array)
-    return found
+        arrays.append(array)
+    return arrays
 
 
 def _leaves(structure: Any, out: Any) -> Iterator[tuple[int, Any]]:

@@ -16,8 +16,8 @@ def check_trusted(what: str, path: str | os.PathLike[str] = "") -> None:
 
     A file that the test itself made, at a `path` below its temporary folder, holds code of relaylang's own compiler.
     """
-    made = os.environ.get(MADE)
-    if made is None or (os.fspath(path) and Path(path).resolve().is_relative_to(Path(made).resolve())):
+    trusted = os.environ.get(MADE)
+    if trusted is None or (os.fspath(path) and Path(path).resolve().is_relative_to(Path(trusted).resolve())):
         return
     notes = ["if you trust these tests: relay test --trust"]
     raise RelayError(error("R0764", f"a RUN line runs no code of a file: {what}", notes=notes))

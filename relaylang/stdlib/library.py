@@ -41,10 +41,10 @@ def library(name: str) -> IRModule:
     else:
         text = (resources.files("relaylang") / "stdlib" / f"{name}.relay").read_text(encoding="utf-8")
         base = None if name in ("prelude", "core") else library("prelude")
-    made = parse(text, f"<std/{name}>", base).module
-    assert made is not None
-    check(made)
-    return made
+    module = parse(text, f"<std/{name}>", base).module
+    assert module is not None
+    check(module)
+    return module
 
 
 def _type_of_tag(tag: int) -> str | None:
@@ -62,10 +62,10 @@ def find(name: str) -> IRModule | None:
         mod = library(known)
         if name in mod or name in mod._types:
             return mod
-    found = _TENSOR_ARRAY.fullmatch(name)
-    if found is None:
+    match = _TENSOR_ARRAY.fullmatch(name)
+    if match is None:
         return None
-    mod = library(found[1])
+    mod = library(match[1])
     return mod if name in mod or name in mod._types else None
 
 
@@ -140,15 +140,15 @@ def import_from_std(mod: IRModule, path: str, place: Span | None = None) -> None
 
 def import_all(mod: IRModule, text: str, name: str) -> bool:
     """Put the libraries that a text imports into a module. False where it imports none. Raises `RelayError` (R0221)."""
-    found = list(IMPORT.finditer(text))
-    for one in found:
+    imports = list(IMPORT.finditer(text))
+    for one in imports:
         import_from_std(mod, one[1], Span(SourceFile(name, text), *one.span(1)))
-    return bool(found)
+    return bool(imports)
 
 
 def without_imports(text: str) -> str:
     """The text with blanks for its imports."""
-    return IMPORT.sub(lambda found: " " * len(found[0]), text)
+    return IMPORT.sub(lambda match: " " * len(match[0]), text)
 
 
 def read(
@@ -170,27 +170,27 @@ def read(
     import_all(known, text, name)
     result = parse(without_imports(text), name, known, constants=constants, metadata=metadata)
     if result.module is not None:
-        given = {id(v): None for v in own}
-        made = IRModule(attrs=result.module.attrs)
+        own_ids = {id(v): None for v in own}
+        own_definitions = IRModule(attrs=result.module.attrs)
         for var, function in result.module.functions.items():
-            if known.functions.get(var) is not function or id(var) in given:
-                made[var] = function
+            if known.functions.get(var) is not function or id(var) in own_ids:
+                own_definitions[var] = function
         for gtv, data in result.module.type_definitions.items():
-            if known.type_definitions.get(gtv) is not data or id(gtv) in given:
-                made[gtv] = data
-        for function in list(made.functions.values()):
+            if known.type_definitions.get(gtv) is not data or id(gtv) in own_ids:
+                own_definitions[gtv] = data
+        for function in list(own_definitions.functions.values()):
             functions, definitions = uses(function)
             for var in functions.values():
-                if var not in made.functions:
-                    add(made, var.name_hint)
+                if var not in own_definitions.functions:
+                    add(own_definitions, var.name_hint)
             for gtv in definitions:
-                if gtv not in made.type_definitions:
-                    add(made, gtv.name_hint)
-        for data in list(made.type_definitions.values()):
+                if gtv not in own_definitions.type_definitions:
+                    add(own_definitions, gtv.name_hint)
+        for data in list(own_definitions.type_definitions.values()):
             for gtv in definition_uses(data):
-                if gtv not in made.type_definitions:
-                    add(made, gtv.name_hint)
-        result.module = made
+                if gtv not in own_definitions.type_definitions:
+                    add(own_definitions, gtv.name_hint)
+        result.module = own_definitions
     return result
 
 

@@ -116,60 +116,60 @@ def _noted(action: Action, note: AnyValue) -> Action:
     part, act = action
 
     def both(self: Rewritings, v: AnyValue, first: int, last: int) -> AnyValue:
-        made = act(self.parts[part], v, first, last)
-        note(self, made, first, last)
-        return made
+        value = act(self.parts[part], v, first, last)
+        note(self, value, first, last)
+        return value
 
     return len(PARTS), both
 
 
-def _statement(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _statement(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     self.statement_ends(last)
 
 
-def _list(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _list(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     self.lists.add(last)
 
 
-def _map(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _map(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     self.maps.add(first)
 
 
-def _extras(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _extras(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     self.maps.add(first + 1)
 
 
-def _paren_block(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _paren_block(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     self.blocks.add(first)
     self.grouped[last] = first
 
 
-def _definition(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _definition(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     self.definition(first, last)
     if self.tokens[first] == "def" and self.tokens[last] == ";":
         self.texts[last] = ""
 
 
-def _extern(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _extern(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     self.definition(first, last)
     if self.tokens[last] == ";":
         self.texts[last] = ""
 
 
-def _type_definition(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _type_definition(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     self.definition(first, last)
     self.lists.add(last)
     if self.tokens[first] == "data":
         self.texts[first] = "type"
 
 
-def _constructor(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _constructor(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     """Constructors follow each other with commas."""
     if self.following(last) not in (",", "}"):
         self.behind[last] = ","
 
 
-def _empty_constructor(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _empty_constructor(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     name = self.tokens[first]
     if name[-1] == "(":
         self.texts[first] = name[:-1]
@@ -178,10 +178,10 @@ def _empty_constructor(self: Rewritings, made: AnyValue, first: int, last: int) 
         first += 1
     for i in range(first, last + 1):
         self.texts[i] = ""
-    _constructor(self, made, first, last)
+    _constructor(self, value, first, last)
 
 
-def _data_constructor(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _data_constructor(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     """`Name : (T, U) -> R` is `Name(T, U)`."""
     tokens = self.tokens
     self.texts[first + 1] = ""
@@ -195,23 +195,23 @@ def _data_constructor(self: Rewritings, made: AnyValue, first: int, last: int) -
         self.texts[first + 2] = self.texts[i] = ""
     for j in range(i + 1, last + 1):
         self.texts[j] = ""
-    _constructor(self, made, first, last)
+    _constructor(self, value, first, last)
 
 
-def _case(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _case(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     self.texts[first] = ""
 
 
-def _case_head(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _case_head(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     self.behind[last] = "=>"
 
 
-def _case_clause(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _case_clause(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     if self.following(last) not in (",", "}"):
         self.behind[last] = ","
 
 
-def _clause(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _clause(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     """An arm's value stands in braces."""
     tokens, depth, i = self.tokens, 0, first
     while depth or tokens[i] != "=>":
@@ -224,7 +224,7 @@ def _clause(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
     self.behind[last] = self.behind.get(last, "") + "}"
 
 
-def _match_head(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _match_head(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     """Put the matched value in parentheses."""
     begin = first + 1
     while self.is_comment(begin):
@@ -234,59 +234,59 @@ def _match_head(self: Rewritings, made: AnyValue, first: int, last: int) -> None
         self.behind[last] = self.behind.get(last, "") + ")"
 
 
-def _grouped(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _grouped(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     self.grouped[last] = first
 
 
-def _let(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _let(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     self.binds.add(last)
 
 
-def _let_extras(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _let_extras(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     self.maps.add(first + 2)
     self.binds.add(last)
 
 
-def _free_extras(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _free_extras(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     self.maps.add(first + 2)
     self.statement_ends(last)
 
 
-def _braces(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _braces(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     self.closing[last] = first
 
 
-def _bare(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
-    if isinstance(made, Var):
+def _bare(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
+    if isinstance(value, Var):
         self.texts[first] = "%" + self.tokens[first]
 
 
-def _bare_callee(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
-    if isinstance(made[0], Var):
+def _bare_callee(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
+    if isinstance(value[0], Var):
         self.texts[first] = "%" + self.tokens[first]
 
 
-def _bare_pattern(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
-    if getattr(made, "var", None) is not None:
+def _bare_pattern(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
+    if getattr(value, "var", None) is not None:
         self.texts[first] = "%" + self.tokens[first]
 
 
-def _empty_pattern(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _empty_pattern(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     self.texts[first] = self.tokens[first].rstrip("(")
     for i in range(first + 1, last + 1):
         self.texts[i] = ""
 
 
-def _angles(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _angles(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     """`<` and `>` around type variables or arguments become square brackets."""
     if self.tokens[last] == ">":
         self.texts[first if self.tokens[first] == "<" else first + 1] = "["
         self.texts[last] = "]"
 
 
-def _type_alone(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+def _type_alone(self: Rewritings, value: AnyValue, first: int, last: int) -> None:
     """A type alone in parentheses is a tuple of one, which has a comma. In a text of TVM 0.6 they only group."""
-    if isinstance(made, TupleType) and made.span is not None and made.span.first == first:
+    if isinstance(value, TupleType) and value.span is not None and value.span.first == first:
         self.before[last] = ","
     else:
         self.texts[first] = self.texts[last] = ""

@@ -203,9 +203,9 @@ class ExpressionText:
         if type(text) is str:
             doc.append(f"{name} = {text}{info};{line}")
             return name
-        made = self.levels[key]
-        if made != level:
-            text = [Moved(text, level - made)]
+        home = self.levels[key]
+        if home != level:
+            text = [Moved(text, level - home)]
         if type(node) is Let:
             text = ["(", self.line(level + 1), text, line, ")"]
         doc += [f"{name} = ", text, f"{info};{line}"]

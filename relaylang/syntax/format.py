@@ -53,7 +53,7 @@ _PART_KINDS = {
 
 def _comments(text: str, start: int, end: int) -> tuple[list[Comment], int]:
     """The comments between two tokens, and the line ends behind the last one."""
-    found: list[Comment] = []
+    comments: list[Comment] = []
     at = start
     lines = 0
     while at < end:
@@ -73,22 +73,22 @@ def _comments(text: str, start: int, end: int) -> tuple[list[Comment], int]:
             said = text[begin:at].rstrip()
             if said.startswith("#"):
                 said = "//" + said[1:]
-        found.append(Comment(said.replace("\r\n", "\n"), lines))
+        comments.append(Comment(said.replace("\r\n", "\n"), lines))
         lines = 0
-    return found, lines
+    return comments, lines
 
 
 def _inside(written: str, token: str) -> list[Comment]:
     """The comments inside a token of a text whose comments were blanked: `%0 /* of the /* first */ */ =` is one token."""
-    found: list[Comment] = []
+    comments: list[Comment] = []
     at = -1 if written == token else written.find("/*")
     while at >= 0:
         end = at + 2
         if not token[at:end].strip():
             end = comment_end(written, at, len(written)) or len(written)
-            found.append(Comment(written[at:end].replace("\r\n", "\n"), 0))
+            comments.append(Comment(written[at:end].replace("\r\n", "\n"), 0))
         at = written.find("/*", end)
-    return found
+    return comments
 
 
 class _Pieces:
@@ -207,7 +207,7 @@ class _Pieces:
 
 def _pieces(text: str, name: str, module: IRModule | None = None) -> list[Piece]:
     notes, source = rewritings(text, name, module)
-    made = _Pieces(notes, source)
+    builder = _Pieces(notes, source)
     tables = source.tables
     comment = tables.numbers["COMMENT"]
     end = source.begin
@@ -217,13 +217,13 @@ def _pieces(text: str, name: str, module: IRModule | None = None) -> list[Piece]
         start = source.start_of(i) if token else source.end
         said, lines = _comments(text, end, start)
         if not token:
-            made.add("", "end", said, lines)
+            builder.add("", "end", said, lines)
             break
         kind = tables.names[tables.kind_of(token)]
-        made.token(i, token, kind, said, lines, start > end)
+        builder.token(i, token, kind, said, lines, start > end)
         end = source.end_of(i)
-        made.pending += _inside(text[start:end], token)
-    return made.made
+        builder.pending += _inside(text[start:end], token)
+    return builder.made
 
 
 def format_text(text: str, name: str = "<string>", module: IRModule | None = None) -> str:
@@ -241,14 +241,14 @@ def format_text(text: str, name: str = "<string>", module: IRModule | None = Non
             if pieces[0].comments and pieces[0].comments[0].text:
                 pieces[0].comments[0].lines = max(1, pieces[0].comments[0].lines)
             pieces.insert(0, head)
-        made = Layout(pieces).text()
+        formatted = Layout(pieces).text()
     section = first.source.text[first.source.end :]  # type: ignore[attr-defined]
     if any(n.code == "R0152" for n in first.notes):
         section = dated(section, VERSION)  # the text in front of it is in today's spelling now
     if section:
-        made += "\n#[metadata]" + section[section_start(section, 0) :]
-    again: AnyValue = parse(made, name, module)
+        formatted += "\n#[metadata]" + section[section_start(section, 0) :]
+    again: AnyValue = parse(formatted, name, module)
     difference = structural_diff(first.value, again.value, map_free_vars=True)
     if difference is not None:
         raise AssertionError(f"the formatter would change {name}: {difference}")
-    return made
+    return formatted

@@ -54,9 +54,9 @@ def _shortest(value: np.ndarray, dtype: str) -> tuple[str, int]:
     if dtype == "float64":
         text = f"{number!r}"
         mantissa, _, exp = text.partition("e")
-        whole, _, fraction = mantissa.partition(".")
-        digits = (whole + fraction).lstrip("0")
-        leading = len(whole) - 1 if whole != "0" else len(fraction.lstrip("0")) - len(fraction) - 1
+        integer, _, fraction = mantissa.partition(".")
+        digits = (integer + fraction).lstrip("0")
+        leading = len(integer) - 1 if integer != "0" else len(fraction.lstrip("0")) - len(fraction) - 1
         exponent = int(exp or 0) + leading
         return digits.rstrip("0") or "0", exponent
     scalar = value.dtype.type

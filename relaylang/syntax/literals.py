@@ -42,12 +42,12 @@ def numpy_dtype(name: str) -> np.dtype:
 
 
 def _dtype_of(suffix: str, floating: bool, text: str) -> str:
-    found = _SUFFIX.fullmatch(suffix)
-    if found is None:
+    match = _SUFFIX.fullmatch(suffix)
+    if match is None:
         if suffix[:1] in "xXoO" and text[:1] == "0":
             raise LiteralError("numbers are written with decimal digits only")
         raise LiteralError(f"`{suffix[:20]}` is no suffix of a number: there are i8 to i64, u8 to u64, f, f16, f32, f64, bf16")
-    sign, width, float_width, brain = found.groups()
+    sign, width, float_width, brain = match.groups()
     if brain:
         return "bfloat16"
     if sign:
@@ -65,10 +65,10 @@ def _integer(digits: str) -> int:
 
 def scalar(text: str) -> tuple[np.ndarray, str]:
     """A numeric literal as an array of rank 0 and its element type. Raises `LiteralError`, never rounds out of range."""
-    found = _NUMBER.match(text)
-    if found is None:
+    match = _NUMBER.match(text)
+    if match is None:
         raise LiteralError(f"`{text[:40]}` is not a number")
-    sign, digits, fraction, exponent, suffix = found.groups()
+    sign, digits, fraction, exponent, suffix = match.groups()
     special = digits in ("inf", "nan")
     floating = special or fraction is not None or exponent is not None
     if not suffix:
@@ -122,22 +122,22 @@ def _frozen(array: np.ndarray) -> np.ndarray:
 
 def attribute_number(text: str) -> AnyValue:
     """A numeric literal as an attribute's value: int, float (`f` or no suffix), else a numpy scalar of its type."""
-    found = _NUMBER.match(text)
-    if found is not None and not found[5]:
-        if found[3] is None and found[4] is None and found[2] not in ("inf", "nan"):
-            value = _integer(found[2]) * (-1 if found[1] else 1)
+    match = _NUMBER.match(text)
+    if match is not None and not match[5]:
+        if match[3] is None and match[4] is None and match[2] not in ("inf", "nan"):
+            value = _integer(match[2]) * (-1 if match[1] else 1)
             if not -(1 << 63) <= value < 1 << 63:
                 raise LiteralError(f"{value} does not fit int64")
             return value
-        return float(found[1] + found[2])
+        return float(match[1] + match[2])
     array, dtype = scalar(text)
-    if dtype == "float32" and found is not None:
-        return float(found[1] + found[2])
+    if dtype == "float32" and match is not None:
+        return float(match[1] + match[2])
     return array[()]
 
 
-def _unescape(found: re.Match[str]) -> str:
-    text = found.group()
+def _unescape(match: re.Match[str]) -> str:
+    text = match.group()
     if text[1] == "x" and len(text) > 2:
         codes = [int(text[i + 2 : i + 4], 16) for i in range(0, len(text), 4)]
         try:
@@ -160,9 +160,9 @@ def string(text: str) -> str:
 
 def bad_escapes(token: str) -> list[tuple[int, str]]:
     """The escapes of a token's strings that lack their digits: where each begins, and the digits it needs."""
-    found = []
+    escapes = []
     for literal in _STRING.finditer(token):
         for escape in _MALFORMED.finditer(token, *literal.span()):
             if escape[0][1] in _DIGITS:
-                found.append((escape.start(), f"the escape `{escape[0][:2]}` wants {_DIGITS[escape[0][1]]} behind it"))
-    return found
+                escapes.append((escape.start(), f"the escape `{escape[0][:2]}` wants {_DIGITS[escape[0][1]]} behind it"))
+    return escapes

@@ -116,7 +116,7 @@ class Document:
 
     def mentioned(self, attrs: Mapping[str, str]) -> set[int]:
         """The nodes that attributes of an unknown meaning may refer to, and all that those refer to."""
-        found: set[int] = set()
+        mentioned: set[int] = set()
         stack: list[AnyValue] = [dict(attrs)]
         while stack:
             node = stack.pop()
@@ -124,10 +124,10 @@ class Document:
             texts += node.get("data") or []
             for text in texts:
                 number = int(text) if str(text).isdecimal() and len(str(text)) < 10 else 0
-                if 0 < number < len(self.nodes) and number not in found:
-                    found.add(number)
+                if 0 < number < len(self.nodes) and number not in mentioned:
+                    mentioned.add(number)
                     stack.append(self.nodes[number])
-        return found
+        return mentioned
 
     def value(self, root: int) -> AnyValue:
         """A node's value. The nodes that it refers to are made first, without recursion."""
@@ -321,10 +321,10 @@ def _number(attrs: dict[str, AnyValue], floating: bool) -> AnyValue:
             return value
         if dtype == "bool":
             return bool(value)
-        made = np.dtype(dtype).type(value)
-        if not floating and int(made) != value:  # numpy 1 wraps
+        scalar = np.dtype(dtype).type(value)
+        if not floating and int(scalar) != value:  # numpy 1 wraps
             raise OverflowError
-        return made
+        return scalar
     except (ValueError, TypeError, OverflowError):
         raise Damaged(f"{_short(text)} is not a number of type {_short(dtype)}") from None
 
@@ -368,8 +368,8 @@ def load_metadata(text: str, source: SourceFile | None = None, offset: int = 0) 
     read-only data. Numbers, strings, lists and maps become Python's, types become types, and unknown nodes `MetaNode`. An
     entry that was left out is None. Raises `RelayError` (R0010) for a damaged section.
     """
-    found: dict[str, list[AnyValue]] = decoded(text, Document, "the metadata section", source, offset)
-    return found
+    sections: dict[str, list[AnyValue]] = decoded(text, Document, "the metadata section", source, offset)
+    return sections
 
 
 def constants_of(meta: dict[str, list[AnyValue]]) -> dict[str, np.ndarray]:
@@ -391,9 +391,9 @@ def numbered_constants(constants: Mapping[str, np.ndarray]) -> dict[str, list[An
     """A section's values of constants that are given by their references."""
     values: list[AnyValue] = []
     for name, array in constants.items():
-        found = _CONSTANT.fullmatch(name)
-        if found is not None:
-            at = int(found[1])
+        match = _CONSTANT.fullmatch(name)
+        if match is not None:
+            at = int(match[1])
             values += [None] * (at + 1 - len(values))
             values[at] = Constant(array)
     return {"relay.Constant": values}

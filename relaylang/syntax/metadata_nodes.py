@@ -84,12 +84,12 @@ OBJECTS: dict[str, tuple[str, ...]] = {
 @lru_cache(maxsize=1)
 def _of_operators() -> dict[str, tuple[str, ...]]:
     """The same of the operators' attributes, by type key; two classes of one key have their attributes together."""
-    found: dict[str, dict[str, None]] = {}
+    fields: dict[str, dict[str, None]] = {}
     for op in OPS.values():
         if op.attrs is not None:
-            names = found.setdefault(op.attrs.type_key, {})  # type: ignore[attr-defined]
+            names = fields.setdefault(op.attrs.type_key, {})  # type: ignore[attr-defined]
             names.update((field.name, None) for field in op.schema.values() if field.is_object)
-    return {key: tuple(names) for key, names in found.items()}
+    return {key: tuple(names) for key, names in fields.items()}
 
 
 def objects_of(type_key: str) -> tuple[str, ...] | None:

@@ -33,20 +33,20 @@ class _Writer(NodeWriter):
 
 def _unknown(values: AnyValue) -> list[MetaNode]:
     """The nodes of unknown types among values, lists and maps."""
-    found = []
+    nodes = []
     stack = [values]
     while stack:
         value = stack.pop()
         if isinstance(value, MetaNode):
             if value.parts is None:
-                found.append(value)
+                nodes.append(value)
             else:
                 stack.extend(value.parts.values())
         elif isinstance(value, (list, tuple)):
             stack.extend(value)
         elif isinstance(value, Mapping):
             stack.extend(value.values())
-    return found
+    return nodes
 
 
 def save_metadata(meta: Mapping[str, list[AnyValue]], typed: bool = False) -> str:

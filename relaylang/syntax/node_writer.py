@@ -64,14 +64,14 @@ class NodeWriter:
 
     def number(self, root: AnyValue) -> int:
         """The number of a value's node. It and the nodes behind it are written, where they are not yet. No recursion."""
-        found = [0]
-        work: list[tuple[AnyValue, AnyValue, AnyValue]] = [(found, 0, root)]
+        root_number = [0]
+        work: list[tuple[AnyValue, AnyValue, AnyValue]] = [(root_number, 0, root)]
         while work:
             holder, key, value = work.pop()
             number, inside = self._node(value)
             holder[key] = str(number) if isinstance(holder, dict) else number
             work.extend(reversed(inside))
-        return found[0]
+        return root_number[0]
 
     def _node(self, value: AnyValue) -> tuple[int, list[tuple[AnyValue, AnyValue, AnyValue]]]:
         """A value's number, and the places in its node where the numbers of others belong."""

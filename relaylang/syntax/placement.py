@@ -60,15 +60,15 @@ def _uses(node: Expr, scope: _Scope) -> list[tuple[Expr, _Scope]]:
 
 def place(root: Expr) -> dict[int, ScopeKey]:
     """The scope of every node below `root` that gets a graph name if it is not printed in line."""
-    found: dict[int, _Scope] = {id(root): _Scope((), None)}
+    scopes: dict[int, _Scope] = {id(root): _Scope((), None)}
     for node in reversed(list(post_order(root))):
         if type(node) in LEAVES:
             continue
-        for child, scope in _uses(node, found[id(node)]):
+        for child, scope in _uses(node, scopes[id(node)]):
             if type(child) not in LEAVES:
-                known = found.get(id(child))
-                found[id(child)] = scope if known is None else common(known, scope)
-    return {key: scope.key for key, scope in found.items()}
+                known = scopes.get(id(child))
+                scopes[id(child)] = scope if known is None else common(known, scope)
+    return {key: scope.key for key, scope in scopes.items()}
 
 
 def out_of_scope(root: Expr, free: Collection[int]) -> list[Var]:
@@ -76,13 +76,13 @@ def out_of_scope(root: Expr, free: Collection[int]) -> list[Var]:
 
     `free` are the identities of those that nothing below `root` binds.
     """
-    found: dict[int, _Scope] = {id(root): _Scope((), None)}
+    scopes: dict[int, _Scope] = {id(root): _Scope((), None)}
     binds: dict[int, tuple[_Scope, ...]] = {}  # where a variable is known
     variables: list[tuple[Var, _Scope]] = []
     for node in reversed(list(post_order(root))):
         if type(node) in LEAVES:
             continue
-        scope = found[id(node)]
+        scope = scopes[id(node)]
         uses = _uses(node, scope)
         match node:
             case Function(params, _):
@@ -97,8 +97,8 @@ def out_of_scope(root: Expr, free: Collection[int]) -> list[Var]:
             if type(child) is Var:
                 variables.append((child, inner))
             elif type(child) not in LEAVES:
-                known = found.get(id(child))
-                found[id(child)] = inner if known is None else common(known, inner)
+                known = scopes.get(id(child))
+                scopes[id(child)] = inner if known is None else common(known, inner)
     wrong = {}
     for var, inner in variables:
         places = binds.get(id(var))
@@ -130,7 +130,7 @@ def shared_nodes(root: Expr) -> set[int]:
 
 def missing_values(root: object) -> set[tuple[str, int]]:
     """The values of a metadata section that a program refers to and does not have, by type key and number."""
-    found: set[tuple[str, int]] = set()
+    missing: set[tuple[str, int]] = set()
     seen: set[int] = set()  # attributes that many calls share
     functions = list(root.functions.values()) if isinstance(root, IRModule) else [root]
     for function in functions:
@@ -139,28 +139,28 @@ def missing_values(root: object) -> set[tuple[str, int]]:
         for node in post_order(function):
             match node:
                 case MetaRef():
-                    _mentioned(node, found)
+                    _mentioned(node, missing)
                 case Function():
-                    _mentioned([*node.attrs.values(), *[p.virtual_device for p in node.params]], found)
+                    _mentioned([*node.attrs.values(), *[p.virtual_device for p in node.params]], missing)
                 case Let():
-                    _mentioned(node.variable.virtual_device, found)
+                    _mentioned(node.variable.virtual_device, missing)
                 case Var():
-                    _mentioned(node.virtual_device, found)
+                    _mentioned(node.virtual_device, missing)
                 case Call() if node.attrs is not None and id(node.attrs) not in seen:
                     seen.add(id(node.attrs))
-                    given = node.attrs
-                    held = given.values if isinstance(given, RawAttrs) else {key: given[key] for key in given.keys()}
-                    _mentioned(held, found)
-    return found
+                    attrs = node.attrs
+                    held = attrs.values if isinstance(attrs, RawAttrs) else {key: attrs[key] for key in attrs.keys()}
+                    _mentioned(held, missing)
+    return missing
 
 
-def _mentioned(value: AnyValue, found: set[tuple[str, int]]) -> None:
+def _mentioned(value: AnyValue, missing: set[tuple[str, int]]) -> None:
     """Add the metadata values that an attribute's value refers to. Values nest no deeper than texts allow."""
     if isinstance(value, MetaRef):
-        found.add((value.type_key, value.index))
+        missing.add((value.type_key, value.index))
     elif isinstance(value, (list, tuple)):
         for part in value:
-            _mentioned(part, found)
+            _mentioned(part, missing)
     elif isinstance(value, Mapping):
         for part in value.values():
-            _mentioned(part, found)
+            _mentioned(part, missing)

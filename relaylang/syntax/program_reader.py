@@ -96,10 +96,10 @@ class _Parts:
 
     def device(self) -> MetaNode | None:
         """The device of a value; None for any."""
-        found: MetaNode | None = self.maybe("virtual_device_", MetaNode)
-        if found is None or (found.attrs.get("device_type_int") == "-1" and not any((found.parts or {}).values())):
+        device: MetaNode | None = self.maybe("virtual_device_", MetaNode)
+        if device is None or (device.attrs.get("device_type_int") == "-1" and not any((device.parts or {}).values())):
             return None
-        return found
+        return device
 
 
 def _function(p: _Parts) -> Function:
@@ -112,21 +112,21 @@ def _function(p: _Parts) -> Function:
 
 
 def _call(p: _Parts) -> Call:
-    op, given = p.get("op", Expr), p.maybe("attrs", MetaNode, dict)
+    op, stated = p.get("op", Expr), p.maybe("attrs", MetaNode, dict)
     attrs: AnyValue = None
     if isinstance(op, Op) and op.attrs is not None:
         schema = op.schema
-        values = given.values(schema) if isinstance(given, MetaNode) else given or {}
+        values = stated.values(schema) if isinstance(stated, MetaNode) else stated or {}
         # a missing object is an attribute that was not given
         values = {k: v for k, v in values.items() if v is not None or k not in schema or schema[k].optional}
         try:
             attrs = make_attrs(op.attrs, values)
         except AttrError as e:
             raise Damaged(f"{e.name} of {op.name} {e}") from None
-    elif isinstance(given, MetaNode) and not isinstance(op, Op):
-        attrs = RawAttrs(given.type_key, given.values({}))
-    elif isinstance(given, dict):
-        attrs = RawAttrs("DictAttrs", given)
+    elif isinstance(stated, MetaNode) and not isinstance(op, Op):
+        attrs = RawAttrs(stated.type_key, stated.values({}))
+    elif isinstance(stated, dict):
+        attrs = RawAttrs("DictAttrs", stated)
     return Call(op, p.all("args", Expr), attrs, () if p.checked() else p.all("type_args", Type))
 
 
@@ -203,11 +203,11 @@ _NAMES = {
 
 def _of_0_6(nodes: list[AnyValue]) -> list[AnyValue]:
     """The nodes of TVM 0.6 with names as nodes of their own, as they are today."""
-    made = list(nodes)
+    renamed = list(nodes)
 
     def named(node: dict[str, AnyValue], attribute: str, name: AnyValue) -> dict[str, AnyValue]:
-        made.append({"type_key": "runtime.String", "repr_str": str(name)})
-        return {**node, "attrs": {**node["attrs"], attribute: str(len(made) - 1)}}
+        renamed.append({"type_key": "runtime.String", "repr_str": str(name)})
+        return {**node, "attrs": {**node["attrs"], attribute: str(len(renamed) - 1)}}
 
     for number, node in enumerate(nodes):
         attrs = node.get("attrs") if isinstance(node, dict) else None
@@ -218,10 +218,10 @@ def _of_0_6(nodes: list[AnyValue]) -> list[AnyValue]:
             variable = str(attrs.get("var"))
             behind = nodes[int(variable)] if variable.isdecimal() and int(variable) < len(nodes) else None
             if isinstance(behind, dict) and isinstance(behind.get("attrs"), dict):
-                made[number] = named(node, "name_hint", behind["attrs"].get("name"))
+                renamed[number] = named(node, "name_hint", behind["attrs"].get("name"))
         elif key in _NAMES and _NAMES[key] in attrs:
-            made[number] = named(node, _NAMES[key], attrs[_NAMES[key]])
-    return made
+            renamed[number] = named(node, _NAMES[key], attrs[_NAMES[key]])
+    return renamed
 
 
 class _ProgramDocument(Document):

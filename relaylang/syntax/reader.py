@@ -232,9 +232,9 @@ def read(
         meta = with_values(meta, numbered_constants(constants))
 
     def build(tokens: Sequence[str]) -> Build:
-        made = Build(source, tokens, module, variables, meta, comment_type)
-        made.functions.open = open_globals
-        return made
+        build = Build(source, tokens, module, variables, meta, comment_type)
+        build.functions.open = open_globals
+        return build
 
     return read_source(source, build)
 
@@ -273,8 +273,8 @@ def read_source(source: TokenSource, start: Callable[[Sequence[str]], Build]) ->
 
             build = start(tokens)
             with gc_paused():
-                found, value = syntax_errors(tab, tokens, source, stop.at, build)
-            raise RelayError(found, (build, value)) from None
+                diagnostics, value = syntax_errors(tab, tokens, source, stop.at, build)
+            raise RelayError(diagnostics, (build, value)) from None
 
 
 def comment_type(comment: str, reports: Reports, types: TypeNames) -> Type | None:
@@ -332,9 +332,9 @@ def parse(
 
 
 def _result(build: Build, defines: bool, expr: Expr | None, known: IRModule | None, notes: Sequence[Diagnostic] = ()) -> ParseResult:
-    made = _module(build, known) if defines or expr is None else None
+    module = _module(build, known) if defines or expr is None else None
     source, locals = build.reports.source, build.locals
-    return ParseResult(made, expr, source, list(locals.free_vars), locals.bindings, build.meta.missing, list(notes))
+    return ParseResult(module, expr, source, list(locals.free_vars), locals.bindings, build.meta.missing, list(notes))
 
 
 def _module(build: Build, known: IRModule | None) -> IRModule:
@@ -394,10 +394,10 @@ def _header_notes(build: Build) -> list[Diagnostic]:
     """The notes about a module's version header: it is missing, misspelt, or of no TVM."""
     source, header = build.reports.source, build.text.header
     if build.text.versioned:
-        found = _VERSION.search(header)
-        if not header or (found is not None and found[0] in _WRITTEN):
+        match = _VERSION.search(header)
+        if not header or (match is not None and match[0] in _WRITTEN):
             return []
-        what = f"no TVM wrote the version {found[0]}" if found is not None else "the version header has no version"
+        what = f"no TVM wrote the version {match[0]}" if match is not None else "the version header has no version"
         start = source.text.find(header)
         span = Span(source.plain, start, start + len(header))
         return [error("R0150", f"{what}: the text is read as 0.0.5", span, severity="note", fix=_header_fix(span))]

@@ -20,12 +20,12 @@ def brief(node: IRModule | Expr) -> str:
     if _is_large(node):
         return f"<{kind} of more than {_NODES} nodes; print it for its text>"
     try:
-        found = text(node).rstrip("\n")
+        shown = text(node).rstrip("\n")
     except Exception:  # a node that somebody filled with other values
         return f"<{kind} that has no text>"
-    lines = found.splitlines()
+    lines = shown.splitlines()
     if len(lines) <= _LINES:
-        return found
+        return shown
     return "\n".join([*lines[:_LINES], f"<{len(lines) - _LINES} more lines; print it for its text>"])
 
 

@@ -135,22 +135,22 @@ class Spelling:
         makes = self.makes
         if makes is not None:
             return makes(args, old)
-        made = list(args)
+        operands = list(args)
         for operand in self.operands:
             value = old.pop(operand.name, operand.default)
             if value is None:
                 raise KeyError(operand.name)
             try:
-                made.append(operand.expr(value))
+                operands.append(operand.expr(value))
             except ValueError:
                 raise ValueError(operand.name) from None
-        made += [build() for build in self.more]
+        operands += [build() for build in self.more]
         new = {self.renamed.get(name, name): value for name, value in old.items()}
         for name, words in self.words.items():
             if name in new:
                 value = new[name]
                 new[name] = words(value) if callable(words) else words[value] if _word(words, value) else value
-        return made, new
+        return operands, new
 
 
 def _word(words: Mapping[AnyValue, AnyValue], value: AnyValue) -> bool:
@@ -213,9 +213,9 @@ def _range(args: Sequence[Expr], old: dict[str, AnyValue]) -> tuple[list[Expr], 
 
 def _quantised(name: str, count: int, *order: str) -> Spelling:
     operands = tuple(Operand(n, _SCALE if "scale" in n else _ZERO) for n in order)
-    given = {"out_dtype": "float32"} if name == "qnn.dequantize" else {}
+    fixed = {"out_dtype": "float32"} if name == "qnn.dequantize" else {}
     says = "scales and zero points were attributes"
-    return Spelling(name, (0, 6), (0, 6), name, says, args=count, operands=operands, given=given)
+    return Spelling(name, (0, 6), (0, 6), name, says, args=count, operands=operands, given=fixed)
 
 
 def _binary(name: str) -> Spelling:

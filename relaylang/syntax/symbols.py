@@ -138,11 +138,11 @@ class SymbolTable:
 
     def placed(self, number: int) -> Placed:
         """The tokens and local names of a definition, at their places in this text."""
-        found = self._placed.get(number)
-        if found is None:
+        placed = self._placed.get(number)
+        if placed is None:
             with gc_paused():
-                found = self._placed[number] = Placed(self.definitions[number].names, self.begins[number])
-        return found
+                placed = self._placed[number] = Placed(self.definitions[number].names, self.begins[number])
+        return placed
 
     def number_at(self, offset: int) -> int:
         """The number of the definition that an offset stands in."""
@@ -157,13 +157,13 @@ class SymbolTable:
 
     def defined(self, number: int) -> list[Symbol]:
         """The functions and types of a definition: one, but for wrong texts."""
-        found = self._defined.get(number)
-        if found is None:
-            found = self._defined[number] = []
+        symbols = self._defined.get(number)
+        if symbols is None:
+            symbols = self._defined[number] = []
             for symbol in self.definitions[number].names.defined:
-                found.append(_placed(symbol, self.begins[number], self._uses(symbol.name)))
-                found[-1].children = [_placed(c, self.begins[number], self._uses(c.name)) for c in symbol.children]
-        return found
+                symbols.append(_placed(symbol, self.begins[number], self._uses(symbol.name)))
+                symbols[-1].children = [_placed(c, self.begins[number], self._uses(c.name)) for c in symbol.children]
+        return symbols
 
     def variables(self, function: str) -> list[Symbol]:
         """The variables and parameters of a function; of the text in front of all definitions, where the name is empty."""
@@ -200,10 +200,10 @@ class SymbolTable:
 
     def _function(self, name: str) -> Symbol | None:
         number = self._functions.get(global_name(name))
-        found = next(iter(self.defined(number)), None) if number is not None else None
-        if found is None and (uses := self._uses(name)):
-            found = Symbol(name, "function", None, uses)
-        return found
+        symbol = next(iter(self.defined(number)), None) if number is not None else None
+        if symbol is None and (uses := self._uses(name)):
+            symbol = Symbol(name, "function", None, uses)
+        return symbol
 
     def _operator(self, name: str) -> Symbol | None:
         known = name not in OPS or name in self.types or name in self.constructors
@@ -274,10 +274,10 @@ class SymbolTable:
         def uses() -> list[Token]:
             return [_moved(use, begin) for use in definition.names.at[start + at].uses]
 
-        made = _placed(known, begin + start, Uses(uses))
+        symbol = _placed(known, begin + start, Uses(uses))
         if piece is not definition and piece.names.open.get(known.name) is known:
-            made.end = begin + definition.names_end
-        return made
+            symbol.end = begin + definition.names_end
+        return symbol
 
     def symbol_at(self, offset: int) -> tuple[Token, Symbol] | None:
         """The name at an offset, also just after its last letter."""

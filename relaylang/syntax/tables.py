@@ -58,8 +58,8 @@ def _lark_version() -> str:
     spec = importlib.util.find_spec("lark")
     if spec is None or spec.origin is None:
         return "none"
-    found = re.search(r"""__version__[^=]*=\s*["']([^"']+)""", Path(spec.origin).read_text("utf-8"))
-    return found[1] if found else "unknown"
+    match = re.search(r"""__version__[^=]*=\s*["']([^"']+)""", Path(spec.origin).read_text("utf-8"))
+    return match[1] if match else "unknown"
 
 
 def lark_parser() -> AnyValue:
@@ -144,11 +144,11 @@ def load() -> dict[str, AnyValue]:
             return kept
     except (OSError, ValueError, AttributeError, RecursionError):
         pass
-    made = {"key": key, **build()}
+    tables = {"key": key, **build()}
     with contextlib.suppress(OSError):
         cache_directory().mkdir(parents=True, exist_ok=True)
-        atomic_write(cache_directory() / name, json.dumps(made, separators=(",", ":")), durable=False)
-    return made
+        atomic_write(cache_directory() / name, json.dumps(tables, separators=(",", ":")), durable=False)
+    return tables
 
 
 class Tables:
@@ -179,11 +179,11 @@ class Tables:
         regexps = [t for t in self.data["terminals"] if t[1] == "re"]
         regexps.sort(key=lambda t: -t[4])
         signs = sorted((re.escape(v) for v, _ in literals if not v[0].isalpha()), key=lambda v: (-len(v), v))
-        whole = [f"(?s:{v})" if "s" in flags else v for _, _, v, flags, _ in regexps]
+        expressions = [f"(?s:{v})" if "s" in flags else v for _, _, v, flags, _ in regexps]
         comment = f"{patterns()['BLOCK_COMMENT']}|{patterns()['LINE_COMMENT']}"
         # an unterminated string runs to the text's end, so its rest is not searched again
         broken = r'"[^"\\]*(?:\\[\s\S][^"\\]*)*\\?\Z'
-        kinds = "|".join(["[,;)]", comment, r"/\*", *whole, *signs, broken, r"\S", r"\Z"])
+        kinds = "|".join(["[,;)]", comment, r"/\*", *expressions, *signs, broken, r"\S", r"\Z"])
         self.tokens = re.compile(rf"\s*(?:(?:{comment})\s*)?({kinds})")
         self._literals = {value: self.numbers[name] for value, name in literals}
         alone = [(name, re.sub(r"\(\?[=!](?:\[[^\]]*\]|[^()\[\]])*\)$", "", v), flags) for name, _, v, flags, _ in regexps]
@@ -207,9 +207,9 @@ class Tables:
                 kind = self._graph
             elif local and ((name := text[1:]).isidentifier() or name.isdecimal()):
                 kind = self._local
-            elif (found := self._classes.fullmatch(text)) is not None:
-                kind = self.numbers[found.lastgroup]  # type: ignore[index]
-                if found.lastgroup == "LOCAL" and ("-" in text or "/" in text) and text[1] != '"':
+            elif (match := self._classes.fullmatch(text)) is not None:
+                kind = self.numbers[match.lastgroup]  # type: ignore[index]
+                if match.lastgroup == "LOCAL" and ("-" in text or "/" in text) and text[1] != '"':
                     kind = self.numbers["DASHED"]
             elif text.startswith(("//", "#")) or (text.startswith("/*") and len(text) > 2):
                 kind = self.numbers["COMMENT"]

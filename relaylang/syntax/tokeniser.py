@@ -127,7 +127,7 @@ def _of_pattern(text: list[str], arrow: int) -> Iterator[str]:
 
 def bound_beginning(name: str, bound: set[str]) -> str | None:
     """The longest beginning of a name, up to a sign that divides, that is bound. Long chains of numbers have none."""
-    signs = [found.start() for found in islice(_DIVIDES.finditer(name), _MOST_SIGNS + 1)]
+    signs = [match.start() for match in islice(_DIVIDES.finditer(name), _MOST_SIGNS + 1)]
     known = (name[:at] for at in reversed(signs))
     return next((part for part in known if part in bound), None) if len(signs) <= _MOST_SIGNS else None
 
@@ -157,16 +157,16 @@ def tokenise(text: str) -> Iterator[Token]:
     at = 0
     while at >= 0:
         begin, at = at, -1
-        for found in fine.finditer(text, begin):
-            kind, piece, start = found.lastgroup or "mark", found.group(), found.start()
+        for match in fine.finditer(text, begin):
+            kind, piece, start = match.lastgroup or "mark", match.group(), match.start()
             if kind == "name":
                 kind = words.get(piece) or words.setdefault(piece, _word_kind(piece))
             elif kind == "local" and piece[1:2] != '"' and _DIVIDES.search(piece):
                 if bound is None:
-                    bound = bound_locals(found.group() for found in fine.finditer(text))
+                    bound = bound_locals(match.group() for match in fine.finditer(text))
                 if piece not in bound:
                     piece = _known_part(piece, bound)
-                    at = start + len(piece) if len(piece) < len(found.group()) else -1
+                    at = start + len(piece) if len(piece) < len(match.group()) else -1
             elif kind == "open":
                 kind, at = "comment", comment_end(text, start, len(text)) or len(text)
                 piece = text[start:at]
@@ -221,15 +221,15 @@ def metadata_start(text: str) -> int:
     """The beginning of the metadata section, or the text's length."""
     if "#[metadata]" not in text and "METADATA:" not in text:
         return len(text)
-    found = METADATA.search(text)
-    return found.start() if found else len(text)
+    match = METADATA.search(text)
+    return match.start() if match else len(text)
 
 
 def section_start(text: str, start: int) -> int:
     """The beginning of the JSON in the metadata section that begins at `start`."""
-    found = METADATA.match(text, start)
-    assert found is not None
-    return found.end()
+    match = METADATA.match(text, start)
+    assert match is not None
+    return match.end()
 
 
 def comment_end(text: str, start: int, end: int) -> int | None:

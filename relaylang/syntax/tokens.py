@@ -60,25 +60,25 @@ class TokenSource(SourceFile):
         at, length = self.begin, _STRETCH
         while (stop := text.find(";\n", at + length, self.end) + 1) > 0:
             line = text[text.rfind("\n", at, stop) + 1 : stop]
-            found = findall(text, at, stop) if "//" not in line and "#" not in line else ["/*"]
-            while found and not found[-1]:
-                found.pop()
-            if not found or found[-1] != ";" or "/*" in found:  # a string or a comment goes on behind the line
+            words = findall(text, at, stop) if "//" not in line and "#" not in line else ["/*"]
+            while words and not words[-1]:
+                words.pop()
+            if not words or words[-1] != ";" or "/*" in words:  # a string or a comment goes on behind the line
                 length *= 2
                 continue
-            yield found
+            yield words
             at, length = stop, _STRETCH
-        found = findall(text, at, self.end)
-        while len(found) > 1 and not found[-2]:
-            found.pop()
-        yield found
+        words = findall(text, at, self.end)
+        while len(words) > 1 and not words[-2]:
+            words.pop()
+        yield words
 
     def places(self) -> tuple[Sequence[int], Sequence[int]]:
         """Where each token begins and ends."""
         if self._places is None:
             starts, ends = array("q"), array("q")
-            for found in self.tables.tokens.finditer(self.scanned, self.begin, self.end):
-                start, end = found.span(1)
+            for match in self.tables.tokens.finditer(self.scanned, self.begin, self.end):
+                start, end = match.span(1)
                 for length in self.splits.get(len(starts) + len(self.lead), ()):
                     starts.append(start)
                     start += length
@@ -118,13 +118,13 @@ class TokenSource(SourceFile):
         done = 0
         self.blanked = True
         while True:
-            found = hides.search(text, at, self.end)
-            if found is None:
+            match = hides.search(text, at, self.end)
+            if match is None:
                 break
-            at = found.end()
-            if found.group() != "/*":
+            at = match.end()
+            if match.group() != "/*":
                 continue
-            start = found.start()
+            start = match.start()
             closed = comment_end(text, start, self.end)
             if closed is None:
                 return start

@@ -73,15 +73,15 @@ class Tree:
 
     def children(self, node: int) -> list[int]:
         """The nodes directly below a node, in order."""
-        found = []
+        children = []
         at, first = node - 1, self.firsts[node]
         while at >= 0 and self.firsts[at] >= first:
-            found.append(at)
+            children.append(at)
             inner = self.firsts[at]
             at -= 1
             while at >= 0 and self.firsts[at] >= inner:
                 at -= 1
-        return found[::-1]
+        return children[::-1]
 
 
 # -- nodes
@@ -111,12 +111,12 @@ def _nodes(text: str, code: Sequence[Token], lead: Sequence[str]) -> tuple[list[
     """The nodes of a text, as numbers of its tokens."""
     tab = tables()
     source = TokenSource("", text, tab, lead)
-    made: list[_Node] = []
+    nodes: list[_Node] = []
     tokens = source.tokens()
     while True:
-        made.clear()
+        nodes.clear()
         try:
-            run(tab, tokens, (made,), source)
+            run(tab, tokens, (nodes,), source)
         except CutAnew:
             try:
                 tokens = source.cut_anew(tokens)
@@ -129,31 +129,31 @@ def _nodes(text: str, code: Sequence[Token], lead: Sequence[str]) -> tuple[list[
                 tokens = source.split_dashes(tokens)
                 continue
             if any(tokens[stop.at + 1 :]):
-                made.clear()
-                _recovered(tab, tokens, source, made)
+                nodes.clear()
+                _recovered(tab, tokens, source, nodes)
             else:
-                _unfinished(tab, made, stop)
-        return _packed(made, source, code)
+                _unfinished(tab, nodes, stop)
+        return _packed(nodes, source, code)
 
 
-def _recovered(tab: Tables, tokens: Sequence[str], source: TokenSource, made: list[_Node]) -> None:
+def _recovered(tab: Tables, tokens: Sequence[str], source: TokenSource, nodes: list[_Node]) -> None:
     """Note the nodes of a text with an error."""
     from relaylang.syntax.recovery import Automaton, Recovery
 
     recovery = Recovery(tab, tokens, source)
-    notes: AnyValue = SimpleNamespace(parts=(made,), errors=SimpleNamespace(unknown={}))
+    notes: AnyValue = SimpleNamespace(parts=(nodes,), errors=SimpleNamespace(unknown={}))
     recovery.machine = Automaton(tab.data, notes, _actions())
     recovery.run()
-    _default_reductions(tab, made, recovery.machine.stack, recovery.machine.firsts, recovery.machine.read)
+    _default_reductions(tab, nodes, recovery.machine.stack, recovery.machine.firsts, recovery.machine.read)
 
 
-def _unfinished(tab: Tables, made: list[_Node], stop: SyntaxStop) -> None:
+def _unfinished(tab: Tables, nodes: list[_Node], stop: SyntaxStop) -> None:
     """Note the phrases that a text's end, or a wrong word there, cuts off: those that no token need follow."""
     numbers = {id(row): number for number, row in enumerate(tab.rows)}
-    _default_reductions(tab, made, [numbers[id(row)] for row in stop.rows], stop.firsts, stop.at - 1)
+    _default_reductions(tab, nodes, [numbers[id(row)] for row in stop.rows], stop.firsts, stop.at - 1)
 
 
-def _default_reductions(tab: Tables, made: list[_Node], states: list[int], firsts: list[int], last: int) -> None:
+def _default_reductions(tab: Tables, nodes: list[_Node], states: list[int], firsts: list[int], last: int) -> None:
     """Reduce at an end without asking for the next token, as long as one rule alone can be meant."""
     rows, rules, actions = tab.data["states"], tab.data["rules"], _actions()
     while True:
@@ -165,7 +165,7 @@ def _default_reductions(tab: Tables, made: list[_Node], states: list[int], first
             return
         first = firsts[len(states) - length]
         if rule is not None:
-            actions[rule][1](made, None, first, last)
+            actions[rule][1](nodes, None, first, last)
         del states[len(states) - length :], firsts[len(firsts) - length :]
         following = rows[states[-1]].get(origin, -1)
         if following < 0:
@@ -174,7 +174,7 @@ def _default_reductions(tab: Tables, made: list[_Node], states: list[int], first
         firsts.append(first)
 
 
-def _packed(made: list[_Node], source: TokenSource, code: Sequence[Token]) -> tuple[list[str], array[int], array[int]]:
+def _packed(nodes: list[_Node], source: TokenSource, code: Sequence[Token]) -> tuple[list[str], array[int], array[int]]:
     """The nodes over fine tokens."""
     starts = source.places()[0]
     places = [token.start for token in code]
@@ -184,7 +184,7 @@ def _packed(made: list[_Node], source: TokenSource, code: Sequence[Token]) -> tu
     rules: list[str] = []
     firsts, lasts = array("i"), array("i")
     siblings: list[int] = []
-    for rule, first, last in made:
+    for rule, first, last in nodes:
         begin, stop = begins[first], begins[last + 1] - 1
         while siblings and firsts[siblings[-1]] >= begin:
             siblings.pop()
@@ -241,23 +241,23 @@ def cut(text: str) -> tuple[list[Piece], bool]:
     heads: list[list[str]] = []  # the first word of each piece and its name
     mentions: list[set[str]] = [set()]
     before, at = "", 0
-    for found in tab.tokens.finditer(source.scanned, source.begin, source.end):
-        token = found[1]
+    for match in tab.tokens.finditer(source.scanned, source.begin, source.end):
+        token = match[1]
         if not token or token[:2] in ("//", "/*"):
             continue
         if token in _BEGINS and before != "extern":
-            starts.append(found.start(1))
+            starts.append(match.start(1))
             heads.append([token])
             mentions.append(set())
         elif heads and len(heads[-1]) == 1 and token != "type":
             heads[-1].append(global_name(token) if token[:1] == "@" else token.rstrip("([{"))
         if token[:1] == "@":
             mentions[-1].add(global_name(token))
-        before, at = token, found.start(1)
+        before, at = token, match.start(1)
     open_string = before[:1] == '"' and tab.kind_of(before) == tab.numbers["BAD"]
     if open_at is not None or open_string:  # the reader goes on after a comment or string that does not end
         rest = open_at + 2 if open_at is not None else at + 1
-        names = (found[1] for found in tab.tokens.finditer(text, rest))
+        names = (match[1] for match in tab.tokens.finditer(text, rest))
         mentions[-1].update(global_name(token) for token in names if token[:1] == "@")
     closed = open_at is None and not open_string and _line_ends(text)
     begins = [0, *starts, len(text)]
@@ -281,7 +281,7 @@ def _definition_alone(source: TokenSource) -> Piece | None:
     hidden = compiled("GLOBAL", "STRING", "LINE_COMMENT")
     if '"' in hidden.sub("", text):
         return None
-    mentions = {global_name(found[0]) for found in hidden.finditer(text) if found.lastgroup == "GLOBAL"}
+    mentions = {global_name(match[0]) for match in hidden.finditer(text) if match.lastgroup == "GLOBAL"}
     return Piece(source.text, "def", global_name(name[0]), frozenset(mentions))
 
 

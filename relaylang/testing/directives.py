@@ -60,12 +60,12 @@ class Run:
     @property
     def prefixes(self) -> tuple[str, ...]:
         """The words that begin this line's checks, `CHECK` where none is named."""
-        found: list[str] = []
+        prefixes: list[str] = []
         words = [part for w in self.filecheck for part in w.split("=", 1)]
         for name, value in pairwise(words):
             if name.lstrip("-") in ("check-prefix", "check-prefixes"):
-                found += value.split(",")
-        return tuple(found) or ("CHECK",)
+                prefixes += value.split(",")
+        return tuple(prefixes) or ("CHECK",)
 
     def __str__(self) -> str:
         return " | ".join("not " * c.fails + "relay " + shlex.join(c.words) for c in self.commands)
@@ -166,8 +166,8 @@ def read_test(path: str) -> TestFile:
                     text, at = held, held_at
                     held, held_at = "", 0
                     test.runs.append(_run(text, test.span(at)))
-            elif (found := _EXPECTED.search(line)) is not None:
-                current.expected.append(_expected(found, number, test.span(number)))
+            elif (match := _EXPECTED.search(line)) is not None:
+                current.expected.append(_expected(match, number, test.span(number)))
         except RelayError as e:
             wrong += e.diagnostics
     if held:
@@ -187,15 +187,15 @@ def _unknown_checks(test: TestFile) -> list[Diagnostic]:
     known = check_pattern(prefixes)
     wrong = _misspelt_checks(test, prefixes)
     like = re.compile(rf"(?://|#)\s*((?:{'|'.join(map(re.escape, prefixes))})-[A-Z][\w-]*)(?:\{{LITERAL\}})?:")
-    found = [(i, m) for i, line in enumerate(test.lines, 1) if (m := like.search(line)) and not known.search(line)]
+    unknown = [(i, m) for i, line in enumerate(test.lines, 1) if (m := like.search(line)) and not known.search(line)]
     kinds = ", ".join(f"-{k}" for k in ("NEXT", "SAME", "NOT", "DAG", "LABEL", "EMPTY", "COUNT-n"))
     note = f"behind the prefix stands nothing, or one of {kinds}"
-    return [*wrong, *(_bad(test.span(i), f"there is no check `{m[1]}:`", note) for i, m in found)]
+    return [*wrong, *(_bad(test.span(i), f"there is no check `{m[1]}:`", note) for i, m in unknown)]
 
 
 def _misspelt_checks(test: TestFile, prefixes: Sequence[str]) -> list[Diagnostic]:
     """Checks such as `CHEK:`, which nothing would look at."""
-    found = []
+    errors = []
     starts = test.source.line_starts()
     for number, line in enumerate(test.lines, 1):
         written = _WORD.match(line)
@@ -205,8 +205,8 @@ def _misspelt_checks(test: TestFile, prefixes: Sequence[str]) -> list[Diagnostic
         near = next((p for p in prefixes if edits(word, p, 2) <= min(2, allowed(p))), None)
         if near is not None:
             span = Span(test.source, starts[number - 1] + written.start(1), starts[number - 1] + written.end(1))
-            found.append(error("R0762", f"there is no check `{word}:`", span, fix=Fix(span, near, f"did you mean `{near}`?")))
-    return found
+            errors.append(error("R0762", f"there is no check `{word}:`", span, fix=Fix(span, near, f"did you mean `{near}`?")))
+    return errors
 
 
 def wrong_expression(test: TestFile, number: int) -> tuple[Span, str, str] | None:
@@ -267,8 +267,8 @@ def _command(words: list[str], span: Span) -> Command:
     return Command(tuple(words[1:]), fails, merge)
 
 
-def _expected(found: re.Match[str], number: int, span: Span) -> Expected:
-    severity, rest = found[1], _REST.match(found[2])
+def _expected(match: re.Match[str], number: int, span: Span) -> Expected:
+    severity, rest = match[1], _REST.match(match[2])
     if severity not in ("error", "warning", "note") or rest is None:
         example = "`// expected-error@+1 {{text}}`, with error, warning or note, and @+N, @-N, @N, @above, @below or @unknown"
         raise RelayError(_bad(span, "this expectation cannot be read", f"it is written {example}"))

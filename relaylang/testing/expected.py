@@ -62,9 +62,9 @@ def verify(
     unreadable file and for wrong expectations.
     """
     test = read_test(path)
-    whole = test.span(1)
+    span = test.span(1)
     if not any(p.expected for p in test.parts):
-        return [error("R0761", "the file expects nothing", whole, notes=[EXAMPLE])]
+        return [error("R0761", "the file expects nothing", span, notes=[EXAMPLE])]
     wrong: list[Diagnostic] = []
     for part in test.parts:
         with collecting() as said:
@@ -72,5 +72,5 @@ def verify(
                 run(SourceFile(test.source.name, test.part_text(part)))
             except RelayError as e:
                 said += e.diagnostics
-        wrong += compare(test, part, [found_of(d, test.source.name) for d in said], whole)
+        wrong += compare(test, part, [found_of(d, test.source.name) for d in said], span)
     return wrong

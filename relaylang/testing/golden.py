@@ -121,10 +121,10 @@ class _Renaming:
             self.there, self.back = {}, {}
         if "%" not in old:
             return True
-        found = list(zip(_names(old), _names(new)))
-        good = all(self.there.get(a, b) == b and self.back.get(b, a) == a for a, b in found)
+        pairs = list(zip(_names(old), _names(new)))
+        good = all(self.there.get(a, b) == b and self.back.get(b, a) == a for a, b in pairs)
         if good:
-            for a, b in found:
+            for a, b in pairs:
                 self.there[a] = b
                 self.back[b] = a
         return good

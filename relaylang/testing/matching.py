@@ -276,9 +276,9 @@ def _check(op: Any, values: dict[str, str | int]) -> Check | None:
 def _patterns(text: str) -> Iterator[tuple[int, int]]:
     """The begin and the end of each `{{...}}` and `[[...]]`."""
     at = 0
-    while (found := _SPECIAL.search(text, at)) is not None:
-        at = found.end()
-        if found[0] == "{{":
+    while (match := _SPECIAL.search(text, at)) is not None:
+        at = match.end()
+        if match[0] == "{{":
             end = text.find("}}", at)
             if end < 0:
                 return
@@ -290,7 +290,7 @@ def _patterns(text: str) -> Iterator[tuple[int, int]]:
                     at += 1
                 depth += {"[": 1, "]": -1}.get(text[at : at + 1], 0)
                 at += 1
-        yield found.start(), at
+        yield match.start(), at
 
 
 _TITLES = {
@@ -342,17 +342,17 @@ class _Seen:
         return [] if self.check.kind == "EMPTY" or self._nearest or self._found else ["no line of the output is like this check"]
 
     def labels(self) -> Iterator[tuple[Span, str]]:
-        kind, found = self.check.kind, self._found
-        if kind == "NOT" and found:
-            yield self._span(found.start(), found.end()), "this is excluded"
-        elif kind == "EMPTY" or (kind in ("NEXT", "SAME") and found):
+        kind, match = self.check.kind, self._found
+        if kind == "NOT" and match:
+            yield self._span(match.start(), match.end()), "this is excluded"
+        elif kind == "EMPTY" or (kind in ("NEXT", "SAME") and match):
             here = self._next_line if kind != "SAME" else self.output.locate(self.begin)[0]
             yield self._line(here), "the search looks at this line alone"
-            if found:
-                yield self._span(found.start(), found.end()), "this fits, at another line"
-        elif found:
+            if match:
+                yield self._span(match.start(), match.end()), "this fits, at another line"
+        elif match:
             says = "and more are wanted" if kind == "COUNT" else "but stands before the match of an earlier check"
-            yield self._span(found.start(), found.end()), f"this fits, {says}"
+            yield self._span(match.start(), match.end()), f"this fits, {says}"
         elif self._nearest:
             yield from self._differences(*self._nearest)
         elif self.output.text[self.begin :].strip():

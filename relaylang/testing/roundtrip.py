@@ -26,12 +26,12 @@ def formats_once(text: str) -> None:
     A text with a call in an earlier spelling may have no canonical form (R0152). Raises `AssertionError` and `RelayError`.
     """
     try:
-        made = format_text(text)
+        canonical = format_text(text)
     except RelayError as wrong:
         if any(d.code != "R0152" for d in wrong.diagnostics):
             raise
         return
-    assert format_text(made) == made, "the formatter changes its own text"
+    assert format_text(canonical) == canonical, "the formatter changes its own text"
 
 
 __all__ = ["formats_once", "reads_back"]

@@ -43,8 +43,8 @@ def collect(path: str) -> list[str]:
     folder = Path(path)
     if not folder.is_dir():
         return [path]
-    found = sorted(p for p in folder.rglob("*.relay") if p.is_file())
-    return [str(p) for p in found if not INPUTS.intersection(p.relative_to(folder).parts[:-1])]
+    files = sorted(p for p in folder.rglob("*.relay") if p.is_file())
+    return [str(p) for p in files if not INPUTS.intersection(p.relative_to(folder).parts[:-1])]
 
 
 class Runner:
@@ -158,29 +158,29 @@ class Runner:
         with tempfile.TemporaryDirectory(prefix="relay-test-") as folder:
             if len(test.parts) == 1:
                 return [self._pipeline(test, run, test.parts[0], path, folder)]
-            made = []
+            outputs = []
             for part in test.parts:
                 file = Path(folder, Path(path).name)
                 file.write_text(test.part_text(part), encoding="utf-8")
-                made.append(self._pipeline(test, run, part, str(file), folder))
-            return made
+                outputs.append(self._pipeline(test, run, part, str(file), folder))
+            return outputs
 
     def _pipeline(self, test: TestFile, run: Run, part: Part, file: str, folder: str) -> Output:
         data = b""
-        found: list[Found] = []
+        diagnostics: list[Found] = []
         for command in run.commands:
             words = [_fill(w, file, test.source.name, folder) for w in command.words]
             words += ["--format", "json"] if run.verify else []
             status, data, err = self._call(run, words, data, folder)
             said = err.decode("utf-8", "replace").replace(file, test.source.name)
             if run.verify:
-                found += list(_diagnostics(said, file, test.source.name))
+                diagnostics += list(_diagnostics(said, file, test.source.name))
                 self._crashed(run, status, said)
             else:
                 self._judge(run, command, status, said)
                 data = data + err if command.merge else data
         text = data.decode("utf-8", "replace").replace(file, test.source.name).replace("\r\n", "\n")
-        return part, text, found
+        return part, text, diagnostics
 
     def _call(self, run: Run, words: Sequence[str], data: bytes, folder: str) -> tuple[int, bytes, bytes]:
         variables = {"NO_COLOR": "1", "PYTHONIOENCODING": "utf-8", _INSIDE: "1"}
@@ -249,16 +249,16 @@ def _diagnostics(said: str, file: str, own: str) -> Iterator[Found]:
     """The diagnostics among the lines of JSON that a call wrote."""
     for line in said.splitlines():
         try:
-            found = json.loads(line)
+            record = json.loads(line)
         except ValueError:
             continue
-        if not isinstance(found, dict) or "severity" not in found:
+        if not isinstance(record, dict) or "severity" not in record:
             continue
-        places = [label for label in found["labels"] if label["primary"]] or found["labels"]
+        places = [label for label in record["labels"] if label["primary"]] or record["labels"]
         here = [p for p in places[:1] if p["file"] in (file, own)]
-        notes = [*(label["text"] for label in found["labels"] if label["text"]), *found["notes"]]
-        yield Found(found["severity"], found["code"], found["title"], here[0]["start"]["line"] if here else None, tuple(notes))
+        notes = [*(label["text"] for label in record["labels"] if label["text"]), *record["notes"]]
+        yield Found(record["severity"], record["code"], record["title"], here[0]["start"]["line"] if here else None, tuple(notes))
 
 
 def _compare(test: TestFile, run: Run, outputs: Sequence[Output]) -> list[Diagnostic]:
-    return [d for part, _, found in outputs for d in compare(test, part, found, run.span)]
+    return [d for part, _, diagnostics in outputs for d in compare(test, part, diagnostics, run.span)]

@@ -88,22 +88,22 @@ def _called(op: Op, args: Sequence[Expr]) -> Call:
 @cache
 def calls() -> dict[Type, list[tuple[Op, tuple[TensorType, ...]]]]:
     """By result type: the operators of the registry, and the argument types with which they give it."""
-    found: dict[Type, list[tuple[Op, tuple[TensorType, ...]]]] = {}
+    calls_by_type: dict[Type, list[tuple[Op, tuple[TensorType, ...]]]] = {}
     for name in sorted(OPS):
         op = OPS[name]
         if op.args is None or not 1 <= len(op.args) <= 2:
             continue
         for ty in TENSORS:
-            given = (ty,) * len(op.args)
+            operand_types = (ty,) * len(op.args)
             try:
-                call = _called(op, [Var("x", t) for t in given])
+                call = _called(op, [Var("x", t) for t in operand_types])
             except AttrError:
                 break
             if any(d.severity == "error" for d in infer(call, fragment=True)):
                 continue
             if isinstance(call.checked_type, TensorType) and call.checked_type in TENSORS:
-                found.setdefault(call.checked_type, []).append((op, given))
-    return found
+                calls_by_type.setdefault(call.checked_type, []).append((op, operand_types))
+    return calls_by_type
 
 
 def types(depth: int = 2) -> st.SearchStrategy[Type]:
@@ -157,9 +157,9 @@ class _Maker:
             kinds = [self.value, self.operator, self.operator, *kinds[1:]]
         if any(f.ret_type == ty for f in self.functions.values()):
             kinds.append(self.function)
-        made = self.draw(st.sampled_from(kinds))(ty, env, depth - 1, shared)
-        shared.append((ty, made))
-        return made
+        expr = self.draw(st.sampled_from(kinds))(ty, env, depth - 1, shared)
+        shared.append((ty, expr))
+        return expr
 
     def value(self, ty: Type, env: list[Var], depth: int, shared: list[tuple[Type, Expr]]) -> Expr:
         match ty:

@@ -77,7 +77,7 @@ class Checks:
             places = [i for i, line in enumerate(own) if pattern.search(line) and not _DIRECTIVE.match(line)]
             block = _block(output)
             most = 2 * len(places) >= len(block) or (every and not any("[[" in own[i] for i in places))
-            if most and _chain([found.group() for i in places if (found := pattern.search(own[i]))], len(block)):
+            if most and _chain([match.group() for i in places if (match := pattern.search(own[i]))], len(block)):
                 own = _aligned(own, {i: known.get(part.first + i) for i in places}, block, self.prefixes[0])
             lines += own
             done = part.last
@@ -194,7 +194,7 @@ def with_expectations(test: TestFile, outputs: Sequence[Output]) -> list[str] | 
     """
     notes = any(e.severity == "note" for part in test.parts for e in part.expected)
     held = {test.source.locate(e.span.start)[0]: e for part in test.parts for e in part.expected}
-    differences = [(part, *unfit(part, found)) for part, _, found in outputs]
+    differences = [(part, *unfit(part, diagnostics)) for part, _, diagnostics in outputs]
     wrong = {id(e) for _, missing, _ in differences for e in missing}
     lines: list[_Line] = []
     for number, text in enumerate(test.lines, 1):

@@ -115,12 +115,12 @@ class FarmMeasurer:
     def _check_versions(self) -> None:
         """Raise `RelayError` (R0645) where scheduler or workers have other versions than this process."""
         try:
-            found = self._client.get_versions(packages=["relaylang"])
+            versions = self._client.get_versions(packages=["relaylang"])
         except Exception as e:
             raise _wrong(f"the Dask scheduler speaks another version: {str(e)[:200]}") from None
-        own = found["client"]["packages"]
-        places: dict[str, tuple[Any, tuple[str, ...]]] = {"the scheduler": (found["scheduler"], _PACKAGES[:1])}
-        places |= {f"the worker {name}": (about, _PACKAGES) for name, about in found["workers"].items()}
+        own = versions["client"]["packages"]
+        places: dict[str, tuple[Any, tuple[str, ...]]] = {"the scheduler": (versions["scheduler"], _PACKAGES[:1])}
+        places |= {f"the worker {name}": (about, _PACKAGES) for name, about in versions["workers"].items()}
         notes = [
             f"{place} has {package} {about['packages'].get(package) or 'not installed'}, and this process {own[package]}"
             for place, (about, packages) in places.items()
@@ -144,11 +144,11 @@ class FarmMeasurer:
         left = set(range(len(points)))
         lost: Counter[int] = Counter()
         ended: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
-        given: dict[int, Any] = {}
+        futures: dict[int, Any] = {}
 
         def give(number: int) -> None:
             future = self._client.submit(answer, requests[number], resources=self.resources or None, pure=False)
-            given[number] = future
+            futures[number] = future
             future.add_done_callback(lambda done: ended.put((number, done)))
 
         try:
@@ -163,12 +163,12 @@ class FarmMeasurer:
                         for number in sorted(left):
                             give(number)
                     continue
-                if number not in left or given[number] is not future:
+                if number not in left or futures[number] is not future:
                     continue
-                found, reason = _answer_of(future)
-                if found is not None:
+                reply, reason = _answer_of(future)
+                if reply is not None:
                     left.discard(number)
-                    yield measurement_of(points[number], found)
+                    yield measurement_of(points[number], reply)
                     continue
                 if self._is_away():
                     continue  # all are given again
@@ -180,7 +180,7 @@ class FarmMeasurer:
                     give(number)
         finally:
             with contextlib.suppress(Exception):
-                self._client.cancel([given[number] for number in left if number in given])
+                self._client.cancel([futures[number] for number in left if number in futures])
 
     def _is_away(self) -> bool:
         return bool(self._client.status != "running")

@@ -150,18 +150,18 @@ def search(
     `KeyboardInterrupt` leaves the log whole.
     """
     begin = clock()
-    found = _Search(measurer, log, watch, early_stopping, tuner if isinstance(tuner, str) else "custom", machine)
+    search_state = _Search(measurer, log, watch, early_stopping, tuner if isinstance(tuner, str) else "custom", machine)
     older, other = list(known), list(transfer)
     for task in tasks:
-        found.add(task, spaces, tuner, seed, [r for r in older if r.key == task.key], [*other, *older])
+        search_state.add(task, spaces, tuner, seed, [r for r in older if r.key == task.key], [*other, *older])
 
     def late() -> bool:
         return seconds is not None and clock() - begin >= seconds
 
-    reason = found.defaults(late)
+    reason = search_state.defaults(late)
     while not reason:
-        active = [s for s in found.states if not s.done]
-        left = trials - sum(s.trials for s in found.states)
+        active = [s for s in search_state.states if not s.done]
+        left = trials - sum(s.trials for s in search_state.states)
         if not active or left <= 0 or late():
             reason = "all is searched" if not active else "the trials are used" if left <= 0 else "the time is over"
             break
@@ -173,10 +173,10 @@ def search(
         if not points:
             state.done = "the space is searched" if left > 0 else "its trials are used"
             continue
-        found.round(state, points)
-    for state in found.states:
-        found.final(state)
-    return Outcome(found.states, reason)
+        search_state.round(state, points)
+    for state in search_state.states:
+        search_state.final(state)
+    return Outcome(search_state.states, reason)
 
 
 class _Search:
@@ -202,10 +202,10 @@ class _Search:
         space = spaces(task)
         if isinstance(tuner, str):
             others = [(r.features, r.ratio) for r in transfer if r.key != task.key and r.features and r.ratio is not None]
-            made = tuner_named(tuner, space, seed, **({"transfer": others} if tuner == "xgb" else {}))
+            chooser = tuner_named(tuner, space, seed, **({"transfer": others} if tuner == "xgb" else {}))
         else:
-            made = tuner(space)
-        state = State(task, space, made)
+            chooser = tuner(space)
+        state = State(task, space, chooser)
         if not task.tunable or all(len(choices) < 2 for choices in space.default.knobs.values()):
             state.done = "no knobs"
         results = []
@@ -221,7 +221,7 @@ class _Search:
             else:
                 results.append(Result(point, record.ratio if record.failure is None else None))
                 self._count(state, record)
-        made.update(results)
+        chooser.update(results)
         self.states.append(state)
 
     def _count(self, state: State, record: Record) -> None:
@@ -249,13 +249,18 @@ class _Search:
             if late():
                 return "the time is over"
             assert state.space is not None
-            for found in self.measurer.measure(state.task, [state.space.default], _ANY):
-                if found.failure is not None:
-                    state.done = f"the default schedule fails: {found.failure}: {found.message}"
-                    self._write(self._record(state, found, "default"))
+            for measurement in self.measurer.measure(state.task, [state.space.default], _ANY):
+                if measurement.failure is not None:
+                    state.done = f"the default schedule fails: {measurement.failure}: {measurement.message}"
+                    self._write(self._record(state, measurement, "default"))
                 else:
-                    state.default, state.cpu = found.reference, found.machine.cpu if found.machine is not None else ""
-                    alone = Measurement(found.point, 1.0, 1.0, 1.0, found.pairs, found.reference, machine=found.machine)
+                    state.default, state.cpu = (
+                        measurement.reference,
+                        measurement.machine.cpu if measurement.machine is not None else "",
+                    )
+                    alone = Measurement(
+                        measurement.point, 1.0, 1.0, 1.0, measurement.pairs, measurement.reference, machine=measurement.machine
+                    )
                     self._write(self._record(state, alone, "default"))
                 if self.watch is not None:
                     self.watch(state, self.states)
@@ -265,11 +270,11 @@ class _Search:
         """Measure points of a task."""
         assert state.tuner is not None
         results = []
-        for found in self.measurer.measure(state.task, points, state.ratio, thorough):
-            record = self._record(state, found, self.name)
+        for measurement in self.measurer.measure(state.task, points, state.ratio, thorough):
+            record = self._record(state, measurement, self.name)
             self._write(record)
             self._count(state, record)
-            results.append(Result(found.point, found.ratio if found.failure is None else None))
+            results.append(Result(measurement.point, measurement.ratio if measurement.failure is None else None))
             if self.watch is not None:
                 self.watch(state, self.states)
         state.tuner.update(results)
@@ -278,42 +283,42 @@ class _Search:
         """Measure the fastest points of a task once more, at length, until the fastest one is among them."""
         assert state.space is not None
         for _ in range(_FINALS):
-            found = [r for r in confirmed(state.results) if r.is_faster]
-            first = sorted(found, key=lambda r: r.ratio or 0.0)[:_FINALISTS]
+            faster = [r for r in confirmed(state.results) if r.is_faster]
+            first = sorted(faster, key=lambda r: r.ratio or 0.0)[:_FINALISTS]
             if not first or _is_thorough(first[0], state.results):
                 return
             thin = [r for r in first if not _is_thorough(r, state.results)]
             self.round(state, [state.space.point(r.choice) for r in thin], thorough=True)
 
-    def _record(self, state: State, found: Measurement, tuner: str) -> Record:
-        machine = found.machine or self.machine or Machine("", state.task.isa, "")
+    def _record(self, state: State, measurement: Measurement, tuner: str) -> Record:
+        machine = measurement.machine or self.machine or Machine("", state.task.isa, "")
         seconds = None
-        if found.ratio is not None:
+        if measurement.ratio is not None:
             # The machines of a farm have times of their own.
-            default = state.default if machine.cpu == state.cpu else found.reference
-            seconds = found.ratio * (default or 0.0)
+            default = state.default if machine.cpu == state.cpu else measurement.reference
+            seconds = measurement.ratio * (default or 0.0)
         return Record(
             key=state.task.key,
             operators=state.task.operators,
-            choice=dict(found.point.choice),
+            choice=dict(measurement.point.choice),
             cpu=machine.cpu,
             isa=machine.isa,
             compiler=machine.compiler,
             threads=state.task.threads,
-            space=found.point.digest,
+            space=measurement.point.digest,
             seconds=seconds,
-            ratio=found.ratio,
-            low=found.low,
-            high=found.high,
-            pairs=found.pairs,
+            ratio=measurement.ratio,
+            low=measurement.low,
+            high=measurement.high,
+            pairs=measurement.pairs,
             flops=state.task.flops,
             count=state.task.count,
-            failure=found.failure,
-            message=found.message,
+            failure=measurement.failure,
+            message=measurement.message,
             tuner=tuner,
             time=round(time.time(), 3),
             relaylang=self.version,
-            features=found.point.features,
+            features=measurement.point.features,
         )
 
     def _write(self, record: Record) -> None:

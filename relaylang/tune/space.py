@@ -52,16 +52,16 @@ class SearchSpace:
     def point(self, choice: Choice) -> Point:
         """The point of some values. Those that are not given are defaults, those that do not fit are left out."""
         asked = frozen(choice)
-        found = self._points.get(asked)
-        if found is None:
-            made = self._resolve(choice)
-            found = Point(made.choice, made.knobs, made.features, made.digest, frozen(made.choice))
-            found = self._points.setdefault(found.key, found)
-            self._points[asked] = found
-            for name, values in found.knobs.items():
+        point = self._points.get(asked)
+        if point is None:
+            resolved = self._resolve(choice)
+            point = Point(resolved.choice, resolved.knobs, resolved.features, resolved.digest, frozen(resolved.choice))
+            point = self._points.setdefault(point.key, point)
+            self._points[asked] = point
+            for name, values in point.knobs.items():
                 known = self.knobs.setdefault(name, [])
                 known += [v for v in values if v not in known]
-        return found
+        return point
 
     def enumerate(self) -> Iterator[Point]:
         """Every point once. The knob that asks last changes first."""

@@ -81,9 +81,9 @@ class Task:
         mod = parse(self.text).module
         assert mod is not None
         check(mod)
-        found = mod["main"]
-        assert isinstance(found, Function)
-        return found
+        function = mod["main"]
+        assert isinstance(function, Function)
+        return function
 
     @cached_property
     def threads(self) -> int:
@@ -154,10 +154,10 @@ def machine_of(options: Mapping[str, Any]) -> Machine:
 
 def target_of(target: str | Target) -> Target:
     """The target of a search. Raises `RelayError` for other targets than c."""
-    found = target if isinstance(target, Target) else parse_target(target)[0]
-    if found.name != "c":
-        raise RelayError(error("R0602", f"schedules are tuned for the target c, not for {found.name}"))
-    return found
+    chosen = target if isinstance(target, Target) else parse_target(target)[0]
+    if chosen.name != "c":
+        raise RelayError(error("R0602", f"schedules are tuned for the target c, not for {chosen.name}"))
+    return chosen
 
 
 def extract_tasks(
@@ -172,12 +172,12 @@ def extract_tasks(
     `params` are the bound parameters (values or names). With `ops`, only the kernels that have one of these operators.
     Kernels without knobs come along with `tunable` False: they count for the program's time. Raises `RelayError`.
     """
-    found = target_of(target)
-    isa: Isa = Compiler(found.options).isa
+    c_target = target_of(target)
+    isa: Isa = Compiler(c_target.options).isa
     if not isinstance(mod, IRModule):
         mod = IRModule.from_expr(mod)
     names = list(params)
-    program = lower_module(mod, entry, names, isa, Schedule({}, winograd_of(found.options)))
+    program = lower_module(mod, entry, names, isa, Schedule({}, winograd_of(c_target.options)))
     fixed = {id(slot) for item in walk(program.prepare) for slot in item.outputs}
     runs: dict[str, Run] = {}
     counts: Counter[str] = Counter()
@@ -185,7 +185,7 @@ def extract_tasks(
         if isinstance(item, Run) and item.kernel.source is not None:
             runs.setdefault(item.kernel.key, item)
             counts[item.kernel.key] += 1
-    options = {key: value for key, value in found.options.items() if key not in ("schedule", "tuning", "keep-c", "profile")}
+    options = {key: value for key, value in c_target.options.items() if key not in ("schedule", "tuning", "keep-c", "profile")}
     tasks = []
     for key, run in runs.items():
         called = {call.op.name for call in calls_of(run.function)}  # type: ignore[attr-defined]

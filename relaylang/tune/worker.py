@@ -149,8 +149,8 @@ def measure(task: Task, request: Mapping[str, Any], say: Callable[[str], None]) 
     wrong = difference(_results(candidate, inputs), _results(default, inputs))
     if wrong is not None:
         return {"failure": "wrong result", "message": wrong}
-    found = compare(_runner(candidate, inputs), _runner(default, inputs), limits, float(request.get("best") or 1.0))
-    return {**found, "machine": asdict(machine)}
+    comparison = compare(_runner(candidate, inputs), _runner(default, inputs), limits, float(request.get("best") or 1.0))
+    return {**comparison, "machine": asdict(machine)}
 
 
 def _answer(request: Mapping[str, Any], say: Callable[[str], None]) -> dict[str, Any]:

@@ -38,11 +38,11 @@ def extract_fused_functions(mod: IRModule) -> dict[str, Function]:
     """The kernels that SimplifyInference and FuseOps(3) make of @main, by their structural hash, each once."""
     with PassContext(opt_level=3):
         fused = Sequential([InferType(), SimplifyInference(), FuseOps(3)])(mod)
-    found: dict[str, Function] = {}
+    kernels: dict[str, Function] = {}
     for node in post_order(fused["main"]):
         if isinstance(node, Function) and is_primitive(node):
-            found.setdefault(str(structural_hash(node)), node)
-    return found
+            kernels.setdefault(str(structural_hash(node)), node)
+    return kernels
 
 
 __all__ = [

@@ -44,12 +44,12 @@ def arrays_by_name(params: Any) -> dict[str, np.ndarray]:
     return values
 
 
-def _leaf_from_python(given: Any) -> Any:
-    if isinstance(given, Constant):
-        return given.data
-    if not isinstance(given, (np.ndarray, np.generic)) and callable(getattr(given, "numpy", None)):
-        return given.numpy()
-    return given
+def _leaf_from_python(leaf: Any) -> Any:
+    if isinstance(leaf, Constant):
+        return leaf.data
+    if not isinstance(leaf, (np.ndarray, np.generic)) and callable(getattr(leaf, "numpy", None)):
+        return leaf.numpy()
+    return leaf
 
 
 class Array(np.ndarray):

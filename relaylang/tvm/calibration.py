@@ -55,11 +55,11 @@ def get_calibration_data(mod: IRModule, data: Mapping[str, Any]) -> dict[GlobalV
 def get_calibration_ranges(data: Mapping[GlobalVar, Mapping[str, Any]]) -> dict[GlobalVar, dict[str, Sequence[tuple[float, float]]]]:
     """The least and the greatest value of each input and output over all calls in `get_calibration_data`'s result."""
     out: dict[GlobalVar, dict[str, Sequence[tuple[float, float]]]] = {}
-    for gv, found in data.items():
+    for gv, ranges in data.items():
         out[gv] = {
             side: [
                 (min(float(v.min()) for v in values), max(float(v.max()) for v in values))
-                for values in zip(*(call[side] for call in found["calls"]))
+                for values in zip(*(call[side] for call in ranges["calls"]))
             ]
             for side in ("inputs", "outputs")
         }

@@ -52,15 +52,15 @@ def _element(result: Expr, spec: TensorSpec, places: dict[Expr, str], out: str) 
     return [*lines, f"    {out}[i] = {names[result]};"]
 
 
-def _index(shape: Sequence[int], whole: Sequence[int]) -> str:
+def _index(shape: Sequence[int], result_shape: Sequence[int]) -> str:
     """Where the element is that broadcasting puts at place `i` of the whole."""
-    if tuple(shape) == tuple(whole):
+    if tuple(shape) == tuple(result_shape):
         return "i"
     parts = []
     for axis in range(1, len(shape) + 1):
         if shape[-axis] != 1:
-            before, own = prod(whole[len(whole) - axis + 1 :]), prod(shape[len(shape) - axis + 1 :])
-            parts.append(f"i / {before} % {whole[-axis]} * {own}")
+            before, own = prod(result_shape[len(result_shape) - axis + 1 :]), prod(shape[len(shape) - axis + 1 :])
+            parts.append(f"i / {before} % {result_shape[-axis]} * {own}")
     return " + ".join(parts) or "0"
 
 

@@ -110,19 +110,19 @@ def _dict_attrs(attrs: Any) -> Any:
 
 def _op_get(op_name: str) -> Op:
     """The operator of a name. Raises `ValueError`."""
-    found = extensions.find(op_name)
-    if found is None:
+    op = extensions.find(op_name)
+    if op is None:
         raise ValueError(extensions.unknown(op_name))
-    return found
+    return op
 
 
 def _arithmetic() -> dict[str, Any]:
     """The methods behind Python's signs between extents."""
-    made: dict[str, Any] = {"__neg__": lambda self: compute("tir.Mul", self, -1)}
+    methods: dict[str, Any] = {"__neg__": lambda self: compute("tir.Mul", self, -1)}
     for sign, key in SIGNS.items():
-        made[f"__{sign}__"] = lambda self, other, key=key: compute(key, self, other)
-        made[f"__r{sign}__"] = lambda self, other, key=key: compute(key, other, self)
-    return made
+        methods[f"__{sign}__"] = lambda self, other, key=key: compute(key, self, other)
+        methods[f"__r{sign}__"] = lambda self, other, key=key: compute(key, other, self)
+    return methods
 
 
 def _shown(self: Expr | IRModule) -> str:

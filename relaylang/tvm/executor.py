@@ -119,8 +119,8 @@ class Executor:
         def call(*args: Any, **named: Any) -> Any:
             if name in evaluator.module:
                 params = evaluator.module[name].params
-                given = {n for n, p in zip(parameter_names(params), params) if p.name_hint in evaluator.values}
-                args, named = _by_name(params, given, args, named)
+                bound = {n for n, p in zip(parameter_names(params), params) if p.name_hint in evaluator.values}
+                args, named = _by_name(params, bound, args, named)
             values = {n: from_python(v) for n, v in named.items()}
             return with_numpy(evaluator.call(name, tuple([from_python(a) for a in args]), values))
 
@@ -145,20 +145,20 @@ class Executor:
             if entry not in self._programs:
                 assert self._compile is not None
                 self._programs[entry] = self._compile(mod, targets_of(self._target)[0], entry)
-            given = {n: from_python(v) for n, v in values.items()}
+            arguments = {n: from_python(v) for n, v in values.items()}
             if self._compile is not _vm:
-                given = {n: _converted(v, p.checked_type) for n, p in zip(names, params) for v in [given[n]]}
-            return with_numpy(self._programs[entry](**given))
+                arguments = {n: _converted(v, p.checked_type) for n, p in zip(names, params) for v in [arguments[n]]}
+            return with_numpy(self._programs[entry](**arguments))
 
         return call
 
 
 def _result(evaluator: Evaluator, expr: Expr) -> Any:
     """The value of an expression; a function becomes a Python one."""
-    found = with_numpy(evaluator.expression(expr))
-    if not isinstance(found, Closure):
-        return found
-    return lambda *args: with_numpy(evaluator.apply(found, *[from_python(a) for a in args]))
+    value = with_numpy(evaluator.expression(expr))
+    if not isinstance(value, Closure):
+        return value
+    return lambda *args: with_numpy(evaluator.apply(value, *[from_python(a) for a in args]))
 
 
 def _converted(value: Any, ty: Type | None) -> Any:

@@ -121,9 +121,9 @@ class ExprFunctor:
         """The result of the method for the expression's class. Raises `TypeError` where there is no such method."""
         if expr in self.memo_map:
             return self.memo_map[expr]
-        found = self._dispatch(expr) if self._visiting else self._begin(expr)
-        self.memo_map[expr] = found
-        return found
+        result = self._dispatch(expr) if self._visiting else self._begin(expr)
+        self.memo_map[expr] = result
+        return result
 
     def _begin(self, expr: Expr) -> Any:
         self._visiting = True

@@ -57,8 +57,8 @@ def gradient(expr: Function | GlobalVar, mod: IRModule | None = None, mode: str 
         if mod is None or expr not in mod:
             raise RelayError(error("R0501", f"the module has no function @{expr.name_hint}", expr.span))
         return gradient(mod.functions[expr], mod, mode)
-    made = first_order_gradient if mode == "first_order" else higher_order_gradient
-    return made.gradient(expr, mod)
+    chosen = first_order_gradient if mode == "first_order" else higher_order_gradient
+    return chosen.gradient(expr, mod)
 
 
 def to_cps(func: Function, mod: IRModule | None = None) -> Function:

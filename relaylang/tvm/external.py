@@ -63,12 +63,12 @@ def removed(name: str) -> None:
     (OPTIMIZERS if hook == _OPTIMIZE else CODEGENS).pop(compiler, None)
 
 
-def _code(made: Any) -> Any:
-    if isinstance(made, SourceModule):
-        return Code(source=made.code, constants=made.constants)
-    if isinstance(made, Code):
-        return made if made.call is None else replace(made, call=_with_tensors(made.call))
-    return _with_tensors(made) if callable(made) else made
+def _code(generated: Any) -> Any:
+    if isinstance(generated, SourceModule):
+        return Code(source=generated.code, constants=generated.constants)
+    if isinstance(generated, Code):
+        return generated if generated.call is None else replace(generated, call=_with_tensors(generated.call))
+    return _with_tensors(generated) if callable(generated) else generated
 
 
 def _with_tensors(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -72,19 +72,19 @@ class Face(ModuleType):
         raise AttributeError(missing(f"{self.__name__}.{name}"), name=name, obj=self)
 
     def __dir__(self) -> list[str]:
-        found = {name for name in vars(self) if not name.startswith("__")}
+        attribute_names = {name for name in vars(self) if not name.startswith("__")}
         if not homes(self.__name__):
             parents = (row.rpartition(".") for row in SPELLINGS)
-            found.update(name for parent, _, name in parents if parent == self.__name__ and not name.startswith("_"))
+            attribute_names.update(name for parent, _, name in parents if parent == self.__name__ and not name.startswith("_"))
         for home, chosen in self._homes():
             if chosen:
-                found.update(chosen)
+                attribute_names.update(chosen)
                 continue
             own = vars(home)
             names = [n for n in own.get("__all__") or dir(home) if not n.startswith("_") and not isinstance(own.get(n), ModuleType)]
             # a package of ours is a name of TVM only where TVM has one of that name
-            found.update(n for n in names if n in own or homes(f"{self.__name__}.{n}") or not exists(f"{home.__name__}.{n}"))
-        return sorted(found)
+            attribute_names.update(n for n in names if n in own or homes(f"{self.__name__}.{n}") or not exists(f"{home.__name__}.{n}"))
+        return sorted(attribute_names)
 
 
 class Faces:

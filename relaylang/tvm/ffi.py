@@ -50,11 +50,11 @@ def _folders(search_path: str | Sequence[str] | None) -> list[str]:
 
 
 def _files(names: Sequence[str], folders: Sequence[str], optional: bool, test: Callable[[str], bool]) -> list[str] | None:
-    found = [path for name in names for folder in folders if test(path := os.path.join(os.path.realpath(folder), name))]
-    if not found and not optional:
+    paths = [path for name in names for folder in folders if test(path := os.path.join(os.path.realpath(folder), name))]
+    if not paths and not optional:
         said = f"cannot find {', '.join(names)} in {', '.join(folders) or 'no folder'}"
         raise RuntimeError(f"{said}: name and search_path say where to look")
-    return found or None
+    return paths or None
 
 
 def find_lib_path(

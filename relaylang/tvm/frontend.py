@@ -172,25 +172,25 @@ def from_pytorch(
     imported = import_pytorch(data, options, file, converters=own)
     if infos:
         names = [p.name_hint for p in imported.module["main"].params if p.name_hint not in imported.params]
-        found = [(name, shape, dtype) for name, (_, shape, dtype) in zip(names, infos)]
-        options = replace(options, shapes=_shapes({n: s for n, s, _ in found}), dtypes={n: d for n, _, d in found if d is not None})
+        inputs = [(name, shape, dtype) for name, (_, shape, dtype) in zip(names, infos)]
+        options = replace(options, shapes=_shapes({n: s for n, s, _ in inputs}), dtypes={n: d for n, _, d in inputs if d is not None})
         imported = import_pytorch(data, options, file, converters=own)
     return _result(imported)
 
 
-def _infos(given: Any) -> list[tuple[str, Any, str | None]]:
+def _infos(infos: Any) -> list[tuple[str, Any, str | None]]:
     """Names, shapes and element types of `input_infos`: pairs, or a mapping. Raises `RelayError` for another form."""
-    if isinstance(given, (str, bytes)):
-        raise _no_info(given)
-    found = []
-    for info in given.items() if isinstance(given, Mapping) else given:
+    if isinstance(infos, (str, bytes)):
+        raise _no_info(infos)
+    inputs = []
+    for info in infos.items() if isinstance(infos, Mapping) else infos:
         if not isinstance(info, (list, tuple)) or len(info) != 2 or not isinstance(info[0], str):
             raise _no_info(info)
         try:
-            found.append((info[0], *_shape_and_dtype(info[1])))
+            inputs.append((info[0], *_shape_and_dtype(info[1])))
         except TypeError:
             raise _no_info(info) from None
-    return found
+    return inputs
 
 
 def _no_info(info: Any) -> RelayError:

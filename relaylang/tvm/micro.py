@@ -23,9 +23,9 @@ def export_model_library_format(
     The graph of a program for "graph" has one node, which calls the C. The names of several must differ (`mod_name`).
     Raises `RelayError` (R0001, R0603, R0609).
     """
-    found: list[Any] = list(mods) if isinstance(mods, (list, tuple)) else [mods]
+    modules: list[Any] = list(mods) if isinstance(mods, (list, tuple)) else [mods]
     programs = []
-    for module in found:
+    for module in modules:
         program: Any = getattr(module, "artifact", None)
         crt = isinstance(module, ExecutorFactoryModule) and getattr(module.runtime, "name", "") == "crt"
         if crt and not isinstance(program, MicroProgram) and module.ir_mod is not None:

@@ -205,12 +205,12 @@ class StaticTensorArrayOps:
     def _define(self, text: str, replace: bool = False) -> None:
         """Read definitions and put them into the module."""
         mod = self.prelude.mod
-        made = parse('#[version = "0.0.5"]\n' + text, f"<std/tensor arrays of {tensor_text(self.shape, self.dtype)}>", mod)
-        assert made.module is not None
-        for gtv, data in made.module.type_definitions.items():
+        parsed = parse('#[version = "0.0.5"]\n' + text, f"<std/tensor arrays of {tensor_text(self.shape, self.dtype)}>", mod)
+        assert parsed.module is not None
+        for gtv, data in parsed.module.type_definitions.items():
             if gtv not in mod.type_definitions:
                 mod[gtv] = data
-        for var, function in made.module.functions.items():
+        for var, function in parsed.module.functions.items():
             if mod.functions.get(var) is not function and (replace or var.name_hint not in mod):
                 mod[var] = function
 

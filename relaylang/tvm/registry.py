@@ -52,11 +52,11 @@ def get_global_func(name: str, allow_missing: bool = False) -> Function | None:
 
     Raises `ValueError`.
     """
-    found = _FUNCTIONS.get(name)
-    if found is None and not allow_missing:
+    function = _FUNCTIONS.get(name)
+    if function is None and not allow_missing:
         near = did_you_mean(name, _FUNCTIONS)
         raise ValueError(f"there is no global function {name}" + (f"; did you mean {near}?" if near else ""))
-    return found
+    return function
 
 
 def list_global_func_names() -> list[str]:

@@ -51,9 +51,9 @@ class FloatImm(float):
     """A floating point number that has a `value` and a `dtype`."""
 
     def __new__(cls, dtype: str, value: float, span: AnyValue = None) -> FloatImm:
-        made = super().__new__(cls, value)
-        made.dtype = dtype
-        return made
+        number = super().__new__(cls, value)
+        number.dtype = dtype
+        return number
 
     dtype: str
 

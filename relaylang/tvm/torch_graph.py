@@ -33,12 +33,12 @@ def _get_operator_nodes(
     preserve_pytorch_scopes: bool = False,
 ) -> list[tuple[str, Any]]:
     """The nodes that compute something, each with the names of its results, joined by "_". Attributes are left out."""
-    found = []
+    operators = []
     for node in nodes:
         name = "_".join(value.debugName() for value in node.outputs())
         if name and node.kind() != "prim::GetAttr":
-            found.append((name, node))
-    return found
+            operators.append((name, node))
+    return operators
 
 
 def _get_relay_input_vars(
@@ -51,12 +51,12 @@ def _get_relay_input_vars(
     names = _get_input_names(graph)[1 if is_module else 0 :]
     if len(names) != len(input_infos):
         raise RelayError(error("R0804", f"input_infos has {len(input_infos)} inputs, and the graph takes {len(names)}"))
-    found = {}
+    variables = {}
     for own, (name, info) in zip(names, input_infos):
         pair = len(info) == 2 and isinstance(info[1], str)
         shape, dtype = info if pair else (info, default_dtype)
-        found[own] = var(name, shape=tuple(shape), dtype=dtype)
-    return found
+        variables[own] = var(name, shape=tuple(shape), dtype=dtype)
+    return variables
 
 
 def _run_jit_passes(graph: Any, enable_lower_all_tuples: bool = True) -> None:

@@ -74,8 +74,8 @@ def rewrite_nms_to_batched_nms(mod: IRModule) -> IRModule:
     def make(root: Expr, boxes: Expr, scores: Expr, classes: Expr, threshold: Expr, count: Expr, indices: Expr) -> Expr:
         columns = [op.cast(op.expand_dims(classes, axis=-1), "float32"), op.expand_dims(scores, axis=-1), boxes]
         rows = op.expand_dims(op.concatenate(columns, -1), 0)
-        made: Expr = _suppression(rows, count, indices, -1, threshold).tuple_value
-        return made
+        suppressed: Expr = _suppression(rows, count, indices, -1, threshold).tuple_value
+        return suppressed
 
     return _in_main(mod, _Rewrite(pattern, list(parts), make))
 
@@ -90,8 +90,8 @@ def rewrite_batched_nms_with_max_out_size(mod: IRModule) -> IRModule:
     pattern = is_op("strided_slice")(is_if(cond, empty, is_op("cast")(cut)))
 
     def make(root: Any, cond: Expr, empty: Expr, data: Expr, count: Expr, indices: Expr, threshold: Expr) -> Expr:
-        found = _suppression(data, count, indices, int(root.attrs.end[0]), threshold)
-        rows, size = op.squeeze(found[0], axis=[0]), op.squeeze(found[1], axis=[1])
+        suppressed = _suppression(data, count, indices, int(root.attrs.end[0]), threshold)
+        rows, size = op.squeeze(suppressed[0], axis=[0]), op.squeeze(suppressed[1], axis=[1])
         first = op.strided_slice(rows, begin=const([0]), end=size, slice_mode="size")
         return If(cond, empty, op.cast(first, "int64"))
 
@@ -111,8 +111,8 @@ def rewrite_scatter_to_gather(mod: IRModule, num_scales: int) -> IRModule:
         scattered = is_op("scatter_elements")(scattered, index, feature)
 
     def make(root: Expr, levels: Expr, *features: Expr) -> Expr:
-        found = [op.split(op.argwhere(op.equal(levels, const(n, "int64"))), 1, axis=1)[0] for n in range(num_scales)]
-        rows = op.concatenate([op.cast(op.squeeze(where, axis=[1]), "int64") for where in found], 0)
+        positions = [op.split(op.argwhere(op.equal(levels, const(n, "int64"))), 1, axis=1)[0] for n in range(num_scales)]
+        rows = op.concatenate([op.cast(op.squeeze(where, axis=[1]), "int64") for where in positions], 0)
         order = op.cast(op.argsort(rows), "int64")
         return op.reshape(op.take(op.concatenate(list(features), 0), order, axis=0), [0, -1, 1, 1])
 

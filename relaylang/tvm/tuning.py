@@ -34,12 +34,12 @@ def kernels_of(mod: Any, params: Mapping[str, Any] | None, target: Any, ops: Ite
     processors. `ops` are operators, their names or their functions. Raises `RelayError`.
     """
     targets = targets_of(target)
-    found = next((t for t in targets if t.name == "c"), targets[0])
-    if target_of(found).options.get("num-threads") is None:
+    chosen = next((t for t in targets if t.name == "c"), targets[0])
+    if target_of(chosen).options.get("num-threads") is None:
         threads = os.environ.get("TVM_NUM_THREADS", "")
-        found = with_options(found, {"num-threads": int(threads) if threads.isdecimal() and int(threads) else usable_cpus()})
+        chosen = with_options(chosen, {"num-threads": int(threads) if threads.isdecimal() and int(threads) else usable_cpus()})
     names = None if ops is None else [_name(op) for op in ops]
-    return [t for t in extract_tasks(mod, found, arrays_by_name(params or {}), ops=names) if t.tunable]
+    return [t for t in extract_tasks(mod, chosen, arrays_by_name(params or {}), ops=names) if t.tunable]
 
 
 def _name(op: Any) -> str:

@@ -25,10 +25,10 @@ def with_types(original: Callable[[Pass, IRModule], IRModule]) -> Callable[[Pass
             return original(self, mod)
         _OUTER.busy = True
         try:
-            made = original(self, mod)
+            transformed = original(self, mod)
             if self.info.name == "ToANormalForm":
-                return _without_types_of_lets(made, mod)
-            return typed(made) if self.info.builtin or self.info.sequence else made
+                return _without_types_of_lets(transformed, mod)
+            return typed(transformed) if self.info.builtin or self.info.sequence else transformed
         except RelayError as wrong:
             diagnostics.show(wrong)
             raise
@@ -45,10 +45,10 @@ def typed(mod: IRModule) -> IRModule:
     new = {gv: annotated(f) for gv, f in mod.functions.items()}
     if all(new[gv] is f for gv, f in mod.functions.items()):
         return mod
-    made = mod.with_functions(new)
-    made.library = mod.library
-    infer(made)
-    return made
+    typed_mod = mod.with_functions(new)
+    typed_mod.library = mod.library
+    infer(typed_mod)
+    return typed_mod
 
 
 def annotated(func: Function) -> Function:
@@ -72,9 +72,9 @@ def annotated(func: Function) -> Function:
                 return with_type(Function(params, new.body, result, new.type_params, new.attrs, new.span), ty)
         return new
 
-    made = rewrite(func, say)
-    assert isinstance(made, Function)
-    return made if made is func else forget_stale_types(made)  # type: ignore[return-value]
+    rewritten = rewrite(func, say)
+    assert isinstance(rewritten, Function)
+    return rewritten if rewritten is func else forget_stale_types(rewritten)  # type: ignore[return-value]
 
 
 def _variables(func: Function) -> Iterator[Var]:
@@ -104,8 +104,8 @@ def _without_types_of_lets(new: IRModule, old: IRModule) -> IRModule:
                 return Let(variables[node.variable], node.value, node.body, node.span)
             return variables.get(node, node) if isinstance(node, Var) else node
 
-        made = rewrite(func, untyped)
-        assert isinstance(made, Function)
-        return made
+        rewritten = rewrite(func, untyped)
+        assert isinstance(rewritten, Function)
+        return rewritten
 
     return new.with_functions({gv: bare(f) for gv, f in new.functions.items()})

@@ -61,9 +61,9 @@ class Annotations:
                 return self._holes[id(ty)]
             return self._solver.intern(ty) if type(ty) is TensorType else ty
 
-        made = map_type(annotation, leaf) if self.well_formed(annotation, owner.span) else POISON
-        self._opened[id(annotation)] = (annotation, made)
-        return made
+        opened = map_type(annotation, leaf) if self.well_formed(annotation, owner.span) else POISON
+        self._opened[id(annotation)] = (annotation, opened)
+        return opened
 
     def well_formed(self, ty: Type, place: Span | None) -> bool:
         """Kinds: types stand where types are wanted, definitions with their arguments, extents in shapes."""

@@ -61,8 +61,8 @@ def _attributes(call: Call) -> list[str]:
     """The attributes that are not what they are when nobody gives them."""
     if not isinstance(call.op, Op) or call.attrs is None:
         return []
-    given = {name: getattr(call.attrs, name, field.default) for name, field in call.op.schema.items()}
-    return [f"{n}={_value(v)}" for n, v in given.items() if v != call.op.schema[n].default]
+    attributes = {name: getattr(call.attrs, name, field.default) for name, field in call.op.schema.items()}
+    return [f"{n}={_value(v)}" for n, v in attributes.items() if v != call.op.schema[n].default]
 
 
 def _value(value: object) -> str:

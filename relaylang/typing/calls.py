@@ -83,13 +83,13 @@ class Calls:
                 call_span(node),
                 also=[(self._report.callee_span(node.op), "it is defined here")],
             )
-        for param, given in zip(callee.type_params, node.type_args):
+        for param, argument in zip(callee.type_params, node.type_args):
             if id(param) in mapping:
-                opened = map_type(given, lambda ty: Unknown() if type(ty) is IncompleteType else ty)
+                opened = map_type(argument, lambda ty: Unknown() if type(ty) is IncompleteType else ty)
                 self._solver.unify(mapping[id(param)], opened)
-        made = substitute(FuncType(callee.arg_types, callee.ret_type), mapping)
-        assert isinstance(made, FuncType)
-        return made
+        instance = substitute(FuncType(callee.arg_types, callee.ret_type), mapping)
+        assert isinstance(instance, FuncType)
+        return instance
 
     def _refuse(self, node: Call, index: int, wanted: Type, have: Type, callee: FuncType) -> None:
         """Report an argument of the wrong type. `callee` is the type of the callee as it is declared."""
@@ -109,14 +109,14 @@ def _share(left: Type, right: Type) -> bool:
 
 
 def _parameters(ty: Type) -> set[int]:
-    found: set[int] = set()
+    parameters: set[int] = set()
     stack = [ty]
     while stack:
         node = stack.pop()
         if type(node) is TypeVar:
-            found.add(id(node))
+            parameters.add(id(node))
         stack.extend(parts(node))
-    return found
+    return parameters
 
 
 __all__ = ["Calls"]

@@ -158,19 +158,19 @@ class Checker:
 
     def _concerned(self, dirty: Iterable[str]) -> dict[str, None]:
         """The functions whose types a change may reach."""
-        found = dict.fromkeys(dirty)
-        queue = list(found)
-        first = set(found)
+        concerned = dict.fromkeys(dirty)
+        queue = list(concerned)
+        first = set(concerned)
         while queue:
             name = queue.pop()
             reached = [used for used in self._uses.get(name, ()) if self._takes_open(used)]
             if name in first or self._known_by_its_body(name):
                 reached += self._users.get(name, ())
             for other in reached:
-                if other not in found and other in self._functions:
-                    found[other] = None
+                if other not in concerned and other in self._functions:
+                    concerned[other] = None
                     queue.append(other)
-        return found
+        return concerned
 
     def _leans_on(self, name: str) -> list[str]:
         """The functions whose bodies, or whose callers, a function's type depends on."""
@@ -192,8 +192,8 @@ class Checker:
 
     def _infer(self, group: list[str], inside: set[str]) -> Inference:
         """The inference of a group. Starts from statements that are typed already, if these still hold."""
-        given = _Given(self._functions, inside, self.type_of)
-        program = Program(self._functions, self._definitions, given, self._partial)
+        signatures = _Given(self._functions, inside, self.type_of)
+        program = Program(self._functions, self._definitions, signatures, self._partial)
         inference = Inference(program, fresh=not self._typed.keys() >= inside)
         functions = [(self._vars[name], self._functions[name]) for name in group]
         try:

@@ -32,16 +32,16 @@ class Definitions:
 
     def constructor_type(self, constructor: Constructor, span: Span | None) -> Type:
         """The function type of a constructor. `POISON` where its definition is missing, which is reported."""
-        made = self._constructors.get(id(constructor))
-        if made is None:
+        ty = self._constructors.get(id(constructor))
+        if ty is None:
             data = self.all.get(constructor.belong_to)
             if data is None:
                 name = constructor.belong_to.name_hint
                 self._report.undefined(f"{name_of(constructor)} belongs to the type `{name}`, which is not defined", span)
                 return POISON
-            made = FuncType(constructor.inputs, TypeCall(data.header, data.type_vars), data.type_vars)
-            self._constructors[id(constructor)] = made
-        return made
+            ty = FuncType(constructor.inputs, TypeCall(data.header, data.type_vars), data.type_vars)
+            self._constructors[id(constructor)] = ty
+        return ty
 
     def check(self, data: TypeData) -> None:
         """Check a definition: its parameters and constructors are distinct, and the constructors hold types."""

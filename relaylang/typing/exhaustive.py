@@ -64,17 +64,17 @@ def _missing(clauses: Sequence[Clause], definitions: Mapping[GlobalTypeVar, Type
 
 def unreachable(clauses: Sequence[Clause], definitions: Mapping[GlobalTypeVar, TypeData]) -> list[int]:
     """The numbers of clauses whose values earlier clauses take. Raises `Undecided`."""
-    found = []
+    numbers = []
     alike: dict[Constructor | int, list[Clause]] = {}  # earlier clauses by their head: others take none of its values
     for n, clause in enumerate(clauses):
         head = _shape(clause.lhs)
         earlier = clauses[:n] if head is None else alike.setdefault(head, [])
         if not _takes_more(clause, earlier, definitions):
-            found.append(n)
+            numbers.append(n)
         if head is None:  # it takes every value
-            return [*found, *range(n + 1, len(clauses))]
+            return [*numbers, *range(n + 1, len(clauses))]
         alike[head].append(clause)
-    return found
+    return numbers
 
 
 def _takes_more(clause: Clause, earlier: Sequence[Clause], definitions: Mapping[GlobalTypeVar, TypeData]) -> bool:
@@ -104,10 +104,10 @@ def _takes_more(clause: Clause, earlier: Sequence[Clause], definitions: Mapping[
 def _shapes(rows: list[_Row], definitions: Mapping[GlobalTypeVar, TypeData]) -> list[Constructor | int]:
     """The kinds of values that the rows' first patterns tell apart, those with more fields first."""
     heads = [_shape(row[0]) for row in rows if row is not None]
-    found = next((h for h in heads if h is not None), None)
-    if not isinstance(found, Constructor):
-        return [] if found is None else [found]
-    data = definitions.get(found.belong_to)
+    constructor = next((h for h in heads if h is not None), None)
+    if not isinstance(constructor, Constructor):
+        return [] if constructor is None else [constructor]
+    data = definitions.get(constructor.belong_to)
     siblings = data.constructors if data is not None else tuple(dict.fromkeys(h for h in heads if isinstance(h, Constructor)))
     return sorted(siblings, key=_size, reverse=True)
 

@@ -47,8 +47,8 @@ class Functions:
 
     def signature(self, function: Function) -> FuncType:
         """A function's type from its annotations, with unknowns for missing ones."""
-        made = self._signatures.get(id(function))
-        if made is None:
+        signature = self._signatures.get(id(function))
+        if signature is None:
             self._annotations.bind(function.type_params)
             params = []
             for i, p in enumerate(function.params):
@@ -60,8 +60,8 @@ class Functions:
                 result = self._annotations.open(function.ret_type, function)
             else:
                 result = Unknown(function, True)
-            made = self._signatures[id(function)] = FuncType(params, result, function.type_params)
-        return made
+            signature = self._signatures[id(function)] = FuncType(params, result, function.type_params)
+        return signature
 
     def start(self, function: Function, name: GlobalVar) -> None:
         """Begin a function of the module: its name has its signature from here on."""

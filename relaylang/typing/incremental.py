@@ -33,7 +33,7 @@ class CallTyper:
         for argument in call.args:
             assert argument.checked_type is not None, "an argument has no type yet"
             types[id(argument)] = argument.checked_type
-        made = self._operators.call(call, op)
+        result = self._operators.call(call, op)
         types.clear()
         said = self._report.diagnostics
         if said:
@@ -41,7 +41,7 @@ class CallTyper:
             said.clear()
             if any(d.severity == "error" for d in wrong):
                 raise RelayError(wrong)
-        return typed(call, self._solver.resolve(made))
+        return typed(call, self._solver.resolve(result))
 
 
 __all__ = ["CallTyper"]

@@ -69,28 +69,28 @@ class Inference:
         fresh: bool = True,
         assume: Mapping[Var, Type] | None = None,
     ) -> None:
-        solver, found = Solver(), Found()
-        report = Report(solver, found.types, program)
+        solver, inferred = Solver(), Found()
+        report = Report(solver, inferred.types, program)
         annotations = Annotations(solver, report, program.definitions)
         definitions = Definitions(report, annotations, program.definitions)
-        earlier = Earlier(solver, found, fresh)
-        scopes = Scopes(solver, found, report, annotations, earlier, assume)
-        functions = Functions(solver, found, report, annotations, scopes, earlier, program)
+        earlier = Earlier(solver, inferred, fresh)
+        scopes = Scopes(solver, inferred, report, annotations, earlier, assume)
+        functions = Functions(solver, inferred, report, annotations, scopes, earlier, program)
         self.report = report
         self.earlier = earlier
-        self.results = Results(solver, found, report, functions.parameters, fragment)
+        self.results = Results(solver, inferred, report, functions.parameters, fragment)
         self._program = program
         self._fragment = fragment
         self._solver = solver
-        self._found = found
+        self._found = inferred
         self._annotations = annotations
         self._definitions = definitions
         self._scopes = scopes
         self._functions = functions
-        self._operators = Operators(solver, report, found.types, program.definitions)
-        self._calls = Calls(solver, report, found.types, definitions)
-        self._matches = Matches(solver, found, report, scopes, definitions)
-        self._values = Values(solver, report, found.types)
+        self._operators = Operators(solver, report, inferred.types, program.definitions)
+        self._calls = Calls(solver, report, inferred.types, definitions)
+        self._matches = Matches(solver, inferred, report, scopes, definitions)
+        self._values = Values(solver, report, inferred.types)
         self._worklist = Worklist(solver, report)
 
     @property
@@ -258,13 +258,13 @@ class Inference:
                 if what == _BIND:
                     self._scopes.bind_let(node, variable, value)
                     return
-                made = types[id(body)]
+                ty = types[id(body)]
             case Tuple(fields):
-                made = TupleType([types[id(field)] for field in fields])
+                ty = TupleType([types[id(field)] for field in fields])
             case TupleGetItem():
-                made = self._values.field(node)
+                ty = self._values.field(node)
             case If():
-                made = self._values.choose(node)
+                ty = self._values.choose(node)
             case Function():
                 if what == _GLOBAL:
                     assert isinstance(extra, GlobalVar)
@@ -278,17 +278,17 @@ class Inference:
                     assert isinstance(extra, int)
                     self._matches.bind(node, clauses[extra])
                     return
-                made = self._values.join(node, [c.rhs for c in clauses], "the arms of a `match`")
+                ty = self._values.join(node, [c.rhs for c in clauses], "the arms of a `match`")
                 self._matches.check(node)
             case RefCreate(value):
-                made = RefType(types[id(value)])
+                ty = RefType(types[id(value)])
             case RefRead():
-                made = self._values.read(node)
+                ty = self._values.read(node)
             case RefWrite():
-                made = self._values.write(node)
+                ty = self._values.write(node)
             case _:
                 raise AssertionError(f"{type(node).__name__} has no children")
-        types[id(node)] = made
+        types[id(node)] = ty
         self._found.order.append(node)
 
 

@@ -65,16 +65,16 @@ class Matches:
     def _tuple(self, match: Match, pattern: PatternTuple, ty: Type, span: Span | None) -> list[tuple[Pattern, Type]]:
         """The patterns of a tuple's fields, each with the type of its field."""
         count = len(pattern.patterns)
-        made = ty
+        tuple_type = ty
         if type(ty) is Unknown:
-            made = TupleType([Unknown(match) for _ in range(count)])
-            self._solver.unify(ty, made)
-        if isinstance(made, TupleType) and len(made.fields) == count:
-            return list(zip(pattern.patterns, made.fields))
-        if made is not POISON:
+            tuple_type = TupleType([Unknown(match) for _ in range(count)])
+            self._solver.unify(ty, tuple_type)
+        if isinstance(tuple_type, TupleType) and len(tuple_type.fields) == count:
+            return list(zip(pattern.patterns, tuple_type.fields))
+        if tuple_type is not POISON:
             self._report.say(
                 "R0309",
-                f"a pattern of {count} fields cannot take apart `{self._report.shown(made)}`",
+                f"a pattern of {count} fields cannot take apart `{self._report.shown(tuple_type)}`",
                 span,
                 also=self._report.origin_of_variable(match.data),
                 fix=without_parentheses(pattern),
@@ -105,15 +105,15 @@ class Matches:
             mapping: dict[int, Type] = {id(v): a for v, a in zip(data.type_vars, ty.args)}
         else:
             mapping = fresh_for(data.type_vars, match)
-            made = TypeCall(constructor.belong_to, [mapping[id(v)] for v in data.type_vars])
-            if not self._solver.unify(ty, made):
-                shown, own = report.shown(ty), report.shown(made)
+            data_type = TypeCall(constructor.belong_to, [mapping[id(v)] for v in data.type_vars])
+            if not self._solver.unify(ty, data_type):
+                shown, own = report.shown(ty), report.shown(data_type)
                 report.say(
                     "R0309",
                     f"{name_of(constructor)} makes a `{own}`, but the matched value is `{shown}`",
                     span,
-                    also=[*report.definitions(ty, made), *report.origin_of_variable(match.data)],
-                    notes=note_of(ty, made),
+                    also=[*report.definitions(ty, data_type), *report.origin_of_variable(match.data)],
+                    notes=note_of(ty, data_type),
                 )
                 self._misfits.add(id(match))
                 return _poisoned(pattern)

@@ -97,14 +97,14 @@ class Operators:
         if op.attrs is not None:
             return self._relate(node, op, args)
         key = (id(op), *[id(a) for a in args])
-        made = self._memo.get(key)
-        if made is not None:
-            return made
-        made = self._relate(node, op, args)
-        if type(made) is TensorType and all(type(a) is TensorType for a in args):
-            self._memo[key] = made
+        result = self._memo.get(key)
+        if result is not None:
+            return result
+        result = self._relate(node, op, args)
+        if type(result) is TensorType and all(type(a) is TensorType for a in args):
+            self._memo[key] = result
             self._keep.append(args)
-        return made
+        return result
 
     def settle(self) -> None:
         """Once every node has been seen: look at arguments that were unknown, and report calls that stay stuck."""
@@ -142,9 +142,9 @@ class Operators:
                 said = f"{name_of(op)}: the attribute {problem.name} {problem}"  # type: ignore[attr-defined]
                 self._report.say("R0301", said, call_span(node))
                 return POISON
-        made = self._try_relation(node, op, args)
-        if made is not None:
-            return made
+        inferred = self._try_relation(node, op, args)
+        if inferred is not None:
+            return inferred
         result = Unknown(node, True)
         self._wait(Waiting(node, result, self._retry), op, args)
         return result
@@ -161,8 +161,8 @@ class Operators:
         assert isinstance(node, Call) and isinstance(node.op, Op)
         op = node.op
         args = [find(self._types[id(a)]) for a in node.args]
-        made = self._try_relation(node, op, args)
-        if made is None and op.back is not None:
+        inferred = self._try_relation(node, op, args)
+        if inferred is None and op.back is not None:
             result = self._solver.resolve(waiting.result)
             if self._solver.is_known(result):
                 self._context.types, self._context.node = args, node
@@ -173,12 +173,12 @@ class Operators:
                     self._report.relation_failed(node, problem, args)
                     return None
                 args = [find(a) for a in args]
-                made = self._try_relation(node, op, args)
-        if made is None:
+                inferred = self._try_relation(node, op, args)
+        if inferred is None:
             self._wait(waiting, op, args)
         else:
             waiting.done = True
-        return made
+        return inferred
 
     def _try_relation(self, node: Call, op: Op, args: list[Type]) -> Type | None:
         """The type that an operator's relation gives, or None where it needs more."""
@@ -244,16 +244,16 @@ class Operators:
         self._report.relation_failed(node, problem, args)
         return POISON
 
-    def _is_sound(self, node: Call, op: Op, made: TensorType) -> bool:
+    def _is_sound(self, node: Call, op: Op, result: TensorType) -> bool:
         """Whether a tensor of an operator's result can exist. Reports why not."""
-        if id(made) not in self._sound:
-            wrong = unsound(made)
+        if id(result) not in self._sound:
+            wrong = unsound(result)
             if wrong is not None:
-                said = f"{name_of(op)}: the result would be `{show(made)}`: {wrong}"
+                said = f"{name_of(op)}: the result would be `{show(result)}`: {wrong}"
                 notes = [_WINDOW] if "padding" in op.schema and "negative" in wrong else []
                 self._report.say("R0301", said, call_span(node), notes=notes)
                 return False
-            self._sound.add(id(made))
+            self._sound.add(id(result))
         return True
 
     def _takes(self, node: Call, op: Op, args: Sequence[Type]) -> bool:

@@ -17,13 +17,13 @@ def all_errors(wrong: RelayError, beside_errors: bool = False) -> list[Diagnosti
     With `beside_errors`, the nodes of `wrong.partial` get their types, for tools that show them.
     """
     module, expr = getattr(wrong.partial, "module", None), getattr(wrong.partial, "expr", None)
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     if module is not None:
-        found += infer(module, partial=True, beside_errors=beside_errors)
+        diagnostics += infer(module, partial=True, beside_errors=beside_errors)
     if expr is not None:
-        found += infer(expr, fragment=True, module=module, partial=True, beside_errors=beside_errors)
-    said = Diagnostics(limit=len(found))
-    for diagnostic in without_follow_ups(found, wrong.diagnostics):
+        diagnostics += infer(expr, fragment=True, module=module, partial=True, beside_errors=beside_errors)
+    said = Diagnostics(limit=len(diagnostics))
+    for diagnostic in without_follow_ups(diagnostics, wrong.diagnostics):
         said.add(diagnostic)
     return by_place([*wrong.diagnostics, *said.items])
 

@@ -30,9 +30,9 @@ def place(part: Expr, whole: Span | None, last: bool = False) -> Span | None:
         mentions = list(re.finditer(rf"%{re.escape(part.name_hint)}(?![\w.])", whole.text))
         if not mentions:
             return whole
-        found = mentions[-1 if last else 0]
+        mention = mentions[-1 if last else 0]
         source = getattr(whole.source, "plain", whole.source)
-        return Span(source, whole.start + found.start(), whole.start + found.end())
+        return Span(source, whole.start + mention.start(), whole.start + mention.end())
     if span is None or whole is None:
         return whole
     if span.source.within is whole.source:
@@ -133,10 +133,10 @@ def bare_name(name: str, holder: Expr | None) -> Span | None:
         return None
     start = span.start
     # A let's span ends with its body: the name stands near its beginning.
-    found = re.compile(rf"(?<![\w.%@/]){re.escape(name)}(?![\w.]|\s*\()").search(span.source.text, start, span.end)
-    if found is None:
+    match = re.compile(rf"(?<![\w.%@/]){re.escape(name)}(?![\w.]|\s*\()").search(span.source.text, start, span.end)
+    if match is None:
         return span
-    return Span(getattr(span.source, "plain", span.source), found.start(), found.end())
+    return Span(getattr(span.source, "plain", span.source), match.start(), match.end())
 
 
 def result_span(function: Function) -> Span | None:

@@ -92,18 +92,18 @@ def surplus_arguments(call: Call, op: Op) -> Fix | None:
     first, last = spans[0], spans[-1]
     assert first is not None and last is not None
     if Trait.OF_TUPLE in op.traits and count == 1:
-        whole = Span(getattr(first.source, "plain", first.source), first.start, last.end)
-        return Fix(whole, f"({whole.text})", "put the tensors into a tuple")
+        span = Span(getattr(first.source, "plain", first.source), first.start, last.end)
+        return Fix(span, f"({span.text})", "put the tensors into a tuple")
     values = [attribute_text(node) for node in call.args[count:]]
-    given = set(re.findall(r"(\w+)\s*=(?!=)", call.span.source.text[last.end : call.span.end])) if call.span else set()
-    names = [f.name for f in op.schema.values() if f.name not in given]
+    named = set(re.findall(r"(\w+)\s*=(?!=)", call.span.source.text[last.end : call.span.end])) if call.span else set()
+    names = [f.name for f in op.schema.values() if f.name not in named]
     if None in values or len(values) > len(names):
         return None
     begin = spans[count]
     assert begin is not None
     text = ", ".join(f"{name}={value}" for name, value in zip(names, values))
-    whole = Span(getattr(begin.source, "plain", begin.source), begin.start, last.end)
-    return Fix(whole, text, f"write `{text}`")
+    span = Span(getattr(begin.source, "plain", begin.source), begin.start, last.end)
+    return Fix(span, text, f"write `{text}`")
 
 
 def attribute_text(node: Expr) -> str | None:

@@ -88,9 +88,9 @@ class Solver:
                 done[id(node)] = self._resolve_tensor(node)
                 stack.pop()
                 continue
-            whole = self._whole.get(id(node))
-            if whole is not None:
-                done[id(node)] = whole[1]
+            known = self._whole.get(id(node))
+            if known is not None:
+                done[id(node)] = known[1]
                 stack.pop()
                 continue
             new: list[Type] = []
@@ -108,13 +108,13 @@ class Solver:
                 continue
             stack.pop()
             old = parts(node)
-            made = node if all(a is b for a, b in zip(old, new)) else with_parts(node, new)
-            done[id(node)] = made
-            keep.append(made)
+            resolved = node if all(a is b for a, b in zip(old, new)) else with_parts(node, new)
+            done[id(node)] = resolved
+            keep.append(resolved)
             if all(self.is_known(part) for part in new):
-                self.known[id(made)] = made
-                if made is not node:
-                    self._whole[id(node)] = node, made
+                self.known[id(resolved)] = resolved
+                if resolved is not node:
+                    self._whole[id(node)] = node, resolved
         return done[id(ty)]
 
     def _resolve_tensor(self, ty: OpenTensor) -> TensorType:
@@ -125,17 +125,17 @@ class Solver:
 
     def unknowns_in(self, ty: Type) -> list[Unknown]:
         """The unknowns inside a type, each once."""
-        found: dict[int, Unknown] = {}
+        unknowns: dict[int, Unknown] = {}
         seen: set[int] = set()
         stack = [ty]
         while stack:
             node = find(stack.pop())
             if type(node) is Unknown:
-                found[id(node)] = node
+                unknowns[id(node)] = node
             elif id(node) not in seen and id(node) not in self.known:
                 seen.add(id(node))
                 stack.extend(reversed(parts(node)))
-        return list(found.values())
+        return list(unknowns.values())
 
     def is_poisoned(self, ty: Type) -> bool:
         """Whether something inside a type has been reported already."""
@@ -251,9 +251,9 @@ class Solver:
             self.loosened = True
         mapping: dict[int, Type] = {id(p): q for p, q in zip(a.type_params, b.type_params)}
         mapping.update(fresh_for(a.type_params[len(b.type_params) :], None))
-        made = substitute(FuncType(a.arg_types, a.ret_type), mapping)
-        assert isinstance(made, FuncType)
-        return made, b
+        instance = substitute(FuncType(a.arg_types, a.ret_type), mapping)
+        assert isinstance(instance, FuncType)
+        return instance, b
 
     def _unify_tensors(self, a: TensorType, b: TensorType) -> bool:
         if a.dtype != b.dtype or len(a.shape) != len(b.shape):

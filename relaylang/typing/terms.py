@@ -138,8 +138,8 @@ def substitute(ty: Type, mapping: dict[int, Type]) -> Type:
             shape = [with_names(d, lambda name: dims.get(id(name), name)) for d in node.shape] if dims else node.shape  # type: ignore[arg-type, return-value]
             return node if all(map(operator.is_, shape, node.shape)) else OpenTensor(shape, node.dtype, node.span)
         if type(node) is Unknown:
-            found = find(node)
-            return found if found is node else substitute(found, mapping)
+            term = find(node)
+            return term if term is node else substitute(term, mapping)
         return mapping.get(id(node), node)
 
     return map_type(ty, leaf)

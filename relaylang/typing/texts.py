@@ -35,12 +35,12 @@ def _outline(ty: Type) -> str:
     return f"{type(ty).__name__}(...)"
 
 
-def _difference_of_tensors(expected: TensorType, found: TensorType) -> str:
-    if expected.dtype != found.dtype:
-        return f"the element type is {found.dtype}, not {expected.dtype}"
-    if len(expected.shape) != len(found.shape):
-        return f"it has {_count(len(found.shape), 'dimension')}, not {len(expected.shape)}"
-    for axis, (want, have) in enumerate(zip(expected.shape, found.shape)):
+def _difference_of_tensors(expected: TensorType, actual: TensorType) -> str:
+    if expected.dtype != actual.dtype:
+        return f"the element type is {actual.dtype}, not {expected.dtype}"
+    if len(expected.shape) != len(actual.shape):
+        return f"it has {_count(len(actual.shape), 'dimension')}, not {len(expected.shape)}"
+    for axis, (want, have) in enumerate(zip(expected.shape, actual.shape)):
         if want != have and want is not ANY and have is not ANY and not (open_names(want) and open_names(have)):
             return f"dimension {axis} is {_dim(have)}, not {_dim(want)}"
     return ""

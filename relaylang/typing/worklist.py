@@ -39,11 +39,11 @@ class Worklist:
             assert isinstance(waiting, Waiting)
             if waiting.done:
                 continue
-            made = waiting.again(waiting)
-            if made is not None and not self._solver.unify(waiting.result, made):
+            result = waiting.again(waiting)
+            if result is not None and not self._solver.unify(waiting.result, result):
                 node = waiting.node
-                found = self._solver.resolve(waiting.result)
-                self._report.cannot_be(node, f"the result of {name_of(node)}", found, made)
+                actual = self._solver.resolve(waiting.result)
+                self._report.cannot_be(node, f"the result of {name_of(node)}", actual, result)
 
 
 __all__ = ["Waiting", "Worklist"]

@@ -30,10 +30,10 @@ def align(left: Sequence[Sequence[Hashable]], right: Sequence[Sequence[Hashable]
         for search in (_anchors, _common) if level == levels - 1 else (_anchors,):
             open_gaps: list[Gap] = []
             for gap in gaps:
-                found, rest = _trimmed(a, b, gap)
-                found += search(a, b, rest)
-                pairs += found
-                open_gaps += _between(gap, sorted(found))
+                matched, rest = _trimmed(a, b, gap)
+                matched += search(a, b, rest)
+                pairs += matched
+                open_gaps += _between(gap, sorted(matched))
             gaps = open_gaps
     return sorted(pairs)
 
@@ -54,12 +54,12 @@ def _trimmed(a: Sequence[Hashable], b: Sequence[Hashable], gap: Gap) -> tuple[li
 def _between(gap: Gap, pairs: Sequence[tuple[int, int]]) -> list[Gap]:
     """The parts of a gap between pairs that have items on both sides."""
     a0, a1, b0, b1 = gap
-    found = []
+    gaps = []
     for a, b in (*pairs, (a1, b1)):
         if a0 < a and b0 < b:
-            found.append((a0, a, b0, b))
+            gaps.append((a0, a, b0, b))
         a0, b0 = a + 1, b + 1
-    return found
+    return gaps
 
 
 def _anchors(a: Sequence[Hashable], b: Sequence[Hashable], gap: Gap) -> list[tuple[int, int]]:
@@ -76,22 +76,22 @@ def _anchors(a: Sequence[Hashable], b: Sequence[Hashable], gap: Gap) -> list[tup
         before.append(last[length - 1] if length else -1)
         ends[length : length + 1] = [right]
         last[length : length + 1] = [number]
-    found = []
+    ascending = []
     at = last[-1] if last else -1
     while at >= 0:
-        found.append(pairs[at])
+        ascending.append(pairs[at])
         at = before[at]
-    return found
+    return ascending
 
 
 def _common(a: Sequence[Hashable], b: Sequence[Hashable], gap: Gap) -> list[tuple[int, int]]:
     """A longest common subsequence; where sides differ much, one of each part with `_MOST` differences."""
     a0, a1, b0, b1 = gap
-    found: list[tuple[int, int]] = []
+    common: list[tuple[int, int]] = []
     while a0 < a1 and b0 < b1:
         pairs, a0, b0 = _furthest(a, b, (a0, a1, b0, b1))
-        found += pairs
-    return found
+        common += pairs
+    return common
 
 
 def _furthest(a: Sequence[Hashable], b: Sequence[Hashable], gap: Gap) -> tuple[list[tuple[int, int]], int, int]:

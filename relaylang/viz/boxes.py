@@ -169,13 +169,13 @@ class _Sheets:
 
     def _group(self, group: int) -> None:
         members = self.members[group]
-        made = self.graph.groups[group]
+        shown = self.graph.groups[group]
         sheet = self.sheets[group]
         own = {n.id for n in members}
         operands = {n.id: self._operands(n) for n in members}
-        drawn = [n for n in members if n.id == made.result or not self._hidden(n)]
+        drawn = [n for n in members if n.id == shown.result or not self._hidden(n)]
         captured = self.captured[group]
-        if made.result >= 0 and self._box_of(result := self._trace(made.result)[0], own) < 0:
+        if shown.result >= 0 and self._box_of(result := self._trace(shown.result)[0], own) < 0:
             captured.setdefault(result)  # a branch can give a value from around it as it is
         for node in drawn:
             for operand in operands[node.id]:
@@ -187,11 +187,11 @@ class _Sheets:
             self._add(sheet, Box(source, self._pill_title(source), pill=True, change=change))
         for node in drawn:
             if node.id not in sheet.at:
-                self._add(sheet, self._box(node, made.target, operands[node.id], sheet, own))
-        if made.result >= 0:
-            source, _ = self._trace(made.result)
-            sheet.result = sheet.at.get(made.result, sheet.at.get(self._box_of(source, own), sheet.at.get(source, -1)))
-        if not made.target:
+                self._add(sheet, self._box(node, shown.target, operands[node.id], sheet, own))
+        if shown.result >= 0:
+            source, _ = self._trace(shown.result)
+            sheet.result = sheet.at.get(shown.result, sheet.at.get(self._box_of(source, own), sheet.at.get(source, -1)))
+        if not shown.target:
             targets = {b.target for b in sheet.boxes if not b.pill}
             self.targets[group] = targets.pop() if len(targets) == 1 else ""
         self.seconds[group] = sum(b.seconds for b in sheet.boxes)
@@ -249,8 +249,8 @@ class _Sheets:
         return not self.nodes and (node.kind == "item" or node.id in self.spread or self._is_row(node.id))
 
     def _pill_title(self, node: int) -> str:
-        made = self.graph.nodes[node]
-        return f"%{made.name}" if made.name else self._title(made)
+        value = self.graph.nodes[node]
+        return f"%{value.name}" if value.name else self._title(value)
 
     def _title(self, node: Node) -> str:
         """A box's title. A function without a name is known by its operators."""
@@ -269,21 +269,21 @@ class _Sheets:
 
     def _operands(self, node: Node) -> list[_Operand]:
         """The values that a node takes: inputs, fields of tuples made for it alone, and those of its inside."""
-        found: list[_Operand] = []
+        operands: list[_Operand] = []
         params = self.graph.groups[node.inner[0]].params if node.kind == "call" and node.inner else []
         for number, i in enumerate(node.inputs):
             source, path = self._trace(i)
             change = edge_change(node, number)
-            made = self.graph.nodes[source]
+            value = self.graph.nodes[source]
             if source in self.spread:
-                fields = enumerate(made.inputs)
-                found += [_Operand(*self._trace(f), change=change or edge_change(made, place)) for place, f in fields]
-            elif made.kind != "callee":
+                fields = enumerate(value.inputs)
+                operands += [_Operand(*self._trace(f), change=change or edge_change(value, place)) for place, f in fields]
+            elif value.kind != "callee":
                 inside = params[number] if number < min(len(params), len(node.taken)) else -1
                 name = node.operands[number] if number < len(node.operands) else ""
-                found.append(_Operand(source, path, inside, change, name))
+                operands.append(_Operand(source, path, inside, change, name))
         captured = dict.fromkeys(source for inner in node.inner for source in self.captured[inner])
-        return found + [_Operand(source, "", source) for source in captured]
+        return operands + [_Operand(source, "", source) for source in captured]
 
     def _box_of(self, node: int, own: set[int]) -> int:
         """The node of this group in whose box a value is made; -1 where it comes from around the group."""
@@ -297,13 +297,13 @@ class _Sheets:
     def _find_weights(self, order: list[int]) -> None:
         """Find the weights of each function, whose equal parts may stand in groups of their own."""
         home: dict[int, int] = {}
-        whole: list[list[Node]] = [[] for _ in self.members]
-        for made in self.graph.groups:  # a part's group has a higher number than those around it
-            home[made.id] = home[made.parent] if made.kind == "repeat" else made.id
-            whole[home[made.id]] += self.members[made.id]
+        weights: list[list[Node]] = [[] for _ in self.members]
+        for member in self.graph.groups:  # a part's group has a higher number than those around it
+            home[member.id] = home[member.parent] if member.kind == "repeat" else member.id
+            weights[home[member.id]] += self.members[member.id]
         for group in order:
             if home[group] == group:
-                operands = {n.id: self._operands(n) for n in whole[group]}
+                operands = {n.id: self._operands(n) for n in weights[group]}
                 self.weights |= self._weights(self.graph.groups[group].params, operands)
 
     def _weights(self, params: list[int], operands: dict[int, list[_Operand]]) -> set[int]:
@@ -312,11 +312,11 @@ class _Sheets:
         other: set[int] = set()
         own = set(params)
         first = next((p for p in params if self.graph.nodes[p].rank >= 0), -1)
-        for id_, found in operands.items():
-            for number, operand in enumerate(found):
+        for id_, operand_list in operands.items():
+            for number, operand in enumerate(operand_list):
                 source = operand.source
                 if source in own:
-                    fits = not operand.path and self._as_weight(self.graph.nodes[id_], number, found[0].source, operand.inside)
+                    fits = not operand.path and self._as_weight(self.graph.nodes[id_], number, operand_list[0].source, operand.inside)
                     of_call = self.graph.nodes[id_].kind in ("op", "call")
                     vector = self.graph.nodes[source].rank == 1 and source != first and of_call
                     (weights if fits or vector else other).add(source)

@@ -55,17 +55,17 @@ def _spread(middle: float, width: float, entries: dict[int, float]) -> dict[int,
     edges than room, they share one place.
     """
     low, high = middle - max(0.0, width / 2 - _CORNER), middle + max(0.0, width / 2 - _CORNER)
-    found = {source: x for source, x in entries.items() if low <= x <= high}
+    places = {source: x for source, x in entries.items() if low <= x <= high}
     left = [source for x, source in sorted(((x, s) for s, x in entries.items() if x < low), reverse=True)]
     right = [source for x, source in sorted((x, s) for s, x in entries.items() if x > high)]
-    alone = not found and not (left and right)
-    first, last = min(found.values(), default=middle), max(found.values(), default=middle)
+    alone = not places and not (left and right)
+    first, last = min(places.values(), default=middle), max(places.values(), default=middle)
     for side, sign, begin, limit in ((left, -1, first, low), (right, 1, last, high)):
         gap = min(_PORT, (sign * (limit - begin)) / max(1, len(side)))
         shift = -sign * gap * (len(side) + 1) / 2 if alone else 0.0
         for number, source in enumerate(side, 1):
-            found[source] = begin + shift + sign * gap * number if gap >= _LEAST else (begin + limit) / 2
-    return found
+            places[source] = begin + shift + sign * gap * number if gap >= _LEAST else (begin + limit) / 2
+    return places
 
 
 def clear_of(places: Iterable[float], x: float) -> float:
@@ -81,7 +81,7 @@ def channels(made: Layout, port: Callable[[int, int], Sequence[float]]) -> list[
 
     `port(user, source)` are the places at which a source's edge meets a box.
     """
-    found: list[list[Net]] = [[] for _ in range(max(made.ranks, default=-1) + 1)]
+    by_channel: list[list[Net]] = [[] for _ in range(max(made.ranks, default=-1) + 1)]
     for box, users in enumerate(made.users):
         rank = made.ranks[box]
         lane = made.lanes.get(box, [])
@@ -99,10 +99,10 @@ def channels(made: Layout, port: Callable[[int, int], Sequence[float]]) -> list[
                 ends.append((made.sides[box], -1))
                 net.to_side = True
             if ends:
-                found[below].append(net)
-    for nets in found:
+                by_channel[below].append(net)
+    for nets in by_channel:
         _tracks(nets)
-    return found
+    return by_channel
 
 
 @dataclass
@@ -122,13 +122,13 @@ def _wires(nets: Iterable[Net]) -> list[_Wire]:
     for number, net in enumerate(nets):
         x, user = net.ends[0]
         by_end.setdefault((x, user) if len(net.ends) == 1 and user >= 0 else number, []).append(net)
-    found = []
+    wires = []
     for together in by_end.values():
         wire = _Wire(together, sorted(n.x for n in together), sorted(x for n in together for x, _ in n.ends))
         wire.low, wire.high = min(wire.tops[0], wire.bottoms[0]), max(wire.tops[-1], wire.bottoms[-1])
         if wire.high - wire.low >= 0.5:
-            found.append(wire)
-    return sorted(found, key=lambda w: (w.low, w.high))
+            wires.append(wire)
+    return sorted(wires, key=lambda w: (w.low, w.high))
 
 
 def _crossings(above: _Wire, below: _Wire) -> int:

@@ -37,8 +37,8 @@ def difference(before: Graph, after: Graph, same_text: bool = False) -> Graph:
 def changes(graph: Graph) -> dict[str, int]:
     """How many nodes are added, removed and changed. Parameters inside an added function count as the function."""
     shown = [n for n in graph.nodes if n.kind not in ("callee", "item", "repeat")]
-    found = Counter(n.change for n in shown if n.kind != "var" or n.change != graph.groups[n.group].change)
-    return {change: found[change] for change in ("added", "removed", "changed") if found[change]}
+    counts = Counter(n.change for n in shown if n.kind != "var" or n.change != graph.groups[n.group].change)
+    return {change: counts[change] for change in ("added", "removed", "changed") if counts[change]}
 
 
 def changes_text(graph: Graph) -> str:
@@ -70,18 +70,18 @@ class _Numbers:
         nodes = graph.nodes
         own = [self.own(n) for n in nodes]
         plain = [self.number(n.kind, _label(n), tuple(n.attrs)) for n in nodes]
-        whole: list[int] = []
+        numbers: list[int] = []
         users: list[list[int]] = [[] for _ in nodes]
         for node in nodes:
             inside = [r for g in node.inner if 0 <= (r := graph.groups[g].result) < node.id]
             name = node.label if node.kind == "var" else ""
-            whole.append(self.number(own[node.id], name, *(whole[i] for i in (*node.inputs, *inside))))
+            numbers.append(self.number(own[node.id], name, *(numbers[i] for i in (*node.inputs, *inside))))
             for i in node.inputs:
                 users[i].append(node.id)
         near = self.around(nodes, users, plain)
         far = self.around(nodes, users, near)
         places = [(self.number(n.place, p),) if self.same_text else () for n, p in zip(nodes, plain)]
-        rows = zip(whole, places, far, near, own, plain, nodes)
+        rows = zip(numbers, places, far, near, own, plain, nodes)
         return [(w, *place, f, n, o, p, (node.kind, _label(node))) for w, place, f, n, o, p, node in rows]
 
     def around(self, nodes: Sequence[Node], users: Sequence[Sequence[int]], of: Sequence[int]) -> list[int]:
@@ -94,8 +94,8 @@ def _pairs(before: Graph, after: Graph, left: Sequence[Keys], right: Sequence[Ke
     pairs: dict[int, int] = {}
 
     def pair(a: Sequence[int], b: Sequence[int], keys: slice) -> None:
-        found = align([left[i][keys] for i in a], [right[i][keys] for i in b])
-        pairs.update({a[i]: b[j] for i, j in found})
+        aligned = align([left[i][keys] for i in a], [right[i][keys] for i in b])
+        pairs.update({a[i]: b[j] for i, j in aligned})
 
     old, new = _by_root(before), _by_root(after)
     for name in old.keys() & new.keys():
@@ -117,11 +117,11 @@ def _roots(graph: Graph) -> list[str]:
 def _by_root(graph: Graph) -> dict[str, list[int]]:
     """The nodes of each global function, without variables and constants."""
     names = _roots(graph)
-    found: dict[str, list[int]] = {}
+    roots: dict[str, list[int]] = {}
     for node in graph.nodes:
         if node.kind not in _LEAVES:
-            found.setdefault(names[node.group], []).append(node.id)
-    return found
+            roots.setdefault(names[node.group], []).append(node.id)
+    return roots
 
 
 def _groups(before: Graph, after: Graph, pairs: dict[int, int]) -> list[int]:
@@ -132,13 +132,13 @@ def _groups(before: Graph, after: Graph, pairs: dict[int, int]) -> list[int]:
         for old, new in zip(before.nodes[a].inner, after.nodes[b].inner):
             if before.groups[old].parent >= 0 and before.groups[old].kind == after.groups[new].kind:
                 inner[old] = new
-    found: list[int] = []
+    matches: list[int] = []
     taken: set[int] = set()
     for group in before.groups:
         same = inner.get(group.id, -1) if group.parent >= 0 else roots.get(group.label, -1)
-        found.append(same if same not in taken else -1)
+        matches.append(same if same not in taken else -1)
         taken.add(same)
-    return found
+    return matches
 
 
 def _pair_leaves(before: Graph, after: Graph, pairs: dict[int, int], same: Sequence[int]) -> None:
@@ -192,20 +192,20 @@ class _Merged:
 
     def _groups(self, same: Sequence[int]) -> list[int]:
         """The group of the merged graph for each group of the earlier one; those that are gone are copied."""
-        found: list[int] = []
+        merged: list[int] = []
         kept = set(same)
-        for group, made in zip(self.before.groups, same):
-            if made < 0:
-                made = len(self.groups)
-                parent = found[group.parent] if group.parent >= 0 else -1
-                self.groups.append(replace(group, id=made, parent=parent, params=[], change="removed"))
-            elif self.groups[made].attrs != group.attrs:
-                self.groups[made].change = "changed"
-            found.append(made)
+        for group, number in zip(self.before.groups, same):
+            if number < 0:
+                number = len(self.groups)
+                parent = merged[group.parent] if group.parent >= 0 else -1
+                self.groups.append(replace(group, id=number, parent=parent, params=[], change="removed"))
+            elif self.groups[number].attrs != group.attrs:
+                self.groups[number].change = "changed"
+            merged.append(number)
         for new in self.groups[: len(self.after.groups)]:
             if new.id not in kept:
                 new.change = "added"
-        return found
+        return merged
 
     def _order(self, moved: Set[int]) -> list[tuple[bool, Node]]:
         """All nodes, each with whether the later program has it. A removed node stands behind the pair before it."""
@@ -234,10 +234,10 @@ class _Merged:
             group.params = [self.now[i] for i in group.params]
             group.result = self.now.get(group.result, -1)
         for old, new in zip(self.before.groups, self.group_of):
-            made = self.groups[new]
-            made.params = list(dict.fromkeys([*made.params, *(self.then[p] for p in old.params)]))
-            if made.change == "removed":
-                made.result = self.then.get(old.result, -1)
+            merged = self.groups[new]
+            merged.params = list(dict.fromkeys([*merged.params, *(self.then[p] for p in old.params)]))
+            if merged.change == "removed":
+                merged.result = self.then.get(old.result, -1)
 
     def _edges(self) -> None:
         """Mark added and changed nodes, and the edges of pairs that are new or gone."""
@@ -271,15 +271,15 @@ class _Merged:
         while group >= 0:
             around.add(group)
             group = self.groups[group].parent
-        found = []
+        visible = []
         for i in inputs:
             seen: set[int] = set()  # a recursive function stands inside itself
             while i >= 0 and (group := self.nodes[i].group) not in around:
                 i = self.owner.get(group, -1) if group not in seen else -1
                 seen.add(group)
             if 0 <= i < node.id:
-                found.append(i)
-        return found
+                visible.append(i)
+        return visible
 
     def _compare(self, earlier: Node, later: Node, node: Node) -> None:
         old, new = dict(earlier.attrs), dict(later.attrs)

@@ -136,11 +136,11 @@ class Graph:
 
     def members(self) -> list[list[Node]]:
         """The nodes of each group, but for callees."""
-        found: list[list[Node]] = [[] for _ in self.groups]
+        members: list[list[Node]] = [[] for _ in self.groups]
         for node in self.nodes:
             if node.kind != "callee":
-                found[node.group].append(node)
-        return found
+                members[node.group].append(node)
+        return members
 
 
 def graph_of(program: IRModule | Expr) -> Graph:
@@ -148,13 +148,13 @@ def graph_of(program: IRModule | Expr) -> Graph:
     graph = Graph()
     if isinstance(program, IRModule):
         functions = {f"@{v.name_hint}": f for v, f in program.functions.items()}
-        whole = {v: f for v, f in functions.items() if isinstance(f, Function) and f.body is not None}
+        named = {v: f for v, f in functions.items() if isinstance(f, Function) and f.body is not None}
     elif isinstance(program, Function) and program.body is not None:
-        whole = {"fn": program}
+        named = {"fn": program}
     else:
-        whole = {"expression": Function((), program)}
-    opened = {label: _open(graph, label, function, -1) for label, function in whole.items()}
-    for label, function in whole.items():
+        named = {"expression": Function((), program)}
+    opened = {label: _open(graph, label, function, -1) for label, function in named.items()}
+    for label, function in named.items():
         _Builder(graph, opened).function(graph.groups[opened[label]], function)
     return graph
 
@@ -198,9 +198,9 @@ class _Builder:
             group.result = self._id(self.bodies[opened], opened)
         mine = self.graph.nodes[start:]
         used = {i for n in mine for i in n.inputs} | {g.result for g in self.graph.groups}
-        for made in mine:
-            if made.kind == "fn" and made.inner and made.id not in used:
-                made.kind = "callee"
+        for node in mine:
+            if node.kind == "fn" and node.inner and node.id not in used:
+                node.kind = "callee"
 
     def _open_groups(self, order: list[Expr], function: Function, group: Group) -> None:
         """Find the group of each node, users first: a value that several groups use stands around all of them."""
@@ -271,10 +271,10 @@ class _Builder:
                 return -1
             names.append(expr)
             expr = value
-        found = -1 if expr is None else self.ids[id(expr)]
+        number = -1 if expr is None else self.ids[id(expr)]
         for name in names:
-            self.ids[id(name)] = found
-        return found
+            self.ids[id(name)] = number
+        return number
 
     def _leaf(self, expr: Expr, group: int) -> int:
         match expr:
@@ -316,8 +316,8 @@ class _Builder:
                 label = f"@{callee.name_hint}"
                 called = [self.whole[label]] if label in self.whole else []
                 new(expr, group, "call", label, inputs=inputs(*expr.args), inner=called)
-            case Call(op=Constructor() as made):
-                new(expr, group, "call", made.name_hint, inputs=inputs(*expr.args), family="data")
+            case Call(op=Constructor() as constructor):
+                new(expr, group, "call", constructor.name_hint, inputs=inputs(*expr.args), family="data")
             case Call(op=callee):
                 self._add_call(expr, callee, group, inputs(*expr.args))
             case Function():
@@ -341,10 +341,10 @@ class _Builder:
         if isinstance(callee, Var) and isinstance(self.values.get(callee), Function) and id(self.values[callee]) not in self.ids:
             self._new(expr, group, "call", f"%{callee.name_hint}", inputs=inputs)
             return
-        made = self._id(callee, group)
-        node = self.graph.nodes[made] if made >= 0 else None
+        callee_id = self._id(callee, group)
+        node = self.graph.nodes[callee_id] if callee_id >= 0 else None
         if node is None or node.kind != "fn" or not node.inner:
-            self._new(expr, group, "call", "call", inputs=inputs + [made] * (made >= 0))
+            self._new(expr, group, "call", "call", inputs=inputs + [callee_id] * (callee_id >= 0))
             return
         inner = self.graph.groups[node.inner[0]]
         label = f"%{node.name}" if node.name and inner.label == "fn" else inner.label

@@ -77,7 +77,7 @@ def _node(node: Node) -> list[Any]:
 
 
 def _sheet(graph: Graph, plan: Plan) -> dict[str, Any]:
-    made = plan.layout
+    drawn = plan.layout
     boxes = [
         [
             b.node,
@@ -96,12 +96,12 @@ def _sheet(graph: Graph, plan: Plan) -> dict[str, Any]:
     ]
     return {
         "boxes": boxes,
-        "ranks": made.ranks,
-        "xs": made.xs,
-        "users": made.users,
-        "lanes": made.lanes,
-        "sides": made.sides,
-        "width": made.width,
+        "ranks": drawn.ranks,
+        "xs": drawn.xs,
+        "users": drawn.users,
+        "lanes": drawn.lanes,
+        "sides": drawn.sides,
+        "width": drawn.width,
         "result": plan.sheet.result,
         "changes": lane_changes(plan.sheet) if graph.compared else [],
     }

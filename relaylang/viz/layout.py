@@ -53,10 +53,10 @@ def layout(widths: Sequence[float], inputs: Sequence[Sequence[int]], top: Sequen
         for source in dict.fromkeys(sources):
             users[source].append(box)
     ranks = _ranks(inputs, users, top)
-    made = _Placement(widths, users, ranks)
-    made.order()
-    made.place()
-    return made.result()
+    placement = _Placement(widths, users, ranks)
+    placement.order()
+    placement.place()
+    return placement.result()
 
 
 def _ranks(inputs: Sequence[Sequence[int]], users: Sequence[Sequence[int]], top: Sequence[bool]) -> list[int]:
@@ -190,9 +190,9 @@ class _Placement:
             for row in self.rows if sweep % 2 == 0 else reversed(self.rows):
                 row.sort(key=lambda i: median([at[n] for n in near[i]]) if near[i] else at[i])
                 number(row)
-            found = self.crossings()
-            if found < fewest:
-                best, fewest = [list(row) for row in self.rows], found
+            crossings = self.crossings()
+            if crossings < fewest:
+                best, fewest = [list(row) for row in self.rows], crossings
         self.rows = best
 
     def crossings(self) -> int:
@@ -324,11 +324,11 @@ class _Placement:
         """Place each column in the middle between its leftmost and its rightmost place; give the width they take."""
         least, most = [0.0] * len(self.columns), [0.0] * len(self.columns)
         for number in order:
-            beside = [found for i in self.columns[number] if (found := self.left[i]) is not None]
+            beside = [neighbour for i in self.columns[number] if (neighbour := self.left[i]) is not None]
             least[number] = max((least[self.column[i]] + apart for i, apart in beside), default=0.0)
         width = max(least, default=0.0)
         for number in reversed(order):
-            beside = [found for i in self.columns[number] if (found := self.right[i]) is not None]
+            beside = [neighbour for i in self.columns[number] if (neighbour := self.right[i]) is not None]
             most[number] = min((most[self.column[i]] - apart for i, apart in beside), default=width)
         for number, items in enumerate(self.columns):
             for item in items:
@@ -350,8 +350,8 @@ class _Placement:
         left = min((x - w / 2 for x, w in zip(self.xs, self.widths)), default=0.0)
         xs = [round(x - left, 1) for x in self.xs]
         width = max((x + w / 2 for x, w in zip(xs, self.widths)), default=0.0)
-        made = Layout(self.box_ranks, xs[: self.count], users=self.users, width=width)
-        made.lanes = {box: [xs[p] for p in parts] for box, parts in self.parts.items()}
+        placed = Layout(self.box_ranks, xs[: self.count], users=self.users, width=width)
+        placed.lanes = {box: [xs[p] for p in parts] for box, parts in self.parts.items()}
         free: list[int] = []
         busy: list[tuple[int, int]] = []
         lanes = 0
@@ -363,9 +363,9 @@ class _Placement:
             else:
                 lane, lanes = lanes, lanes + 1
             heappush(busy, (self.far[box], lane))
-            made.sides[box] = width + LANE_GAP + 8.0 * lane
-        made.width += (LANE_GAP + 8.0 * lanes) if lanes else 0.0
-        return made
+            placed.sides[box] = width + LANE_GAP + 8.0 * lane
+        placed.width += (LANE_GAP + 8.0 * lanes) if lanes else 0.0
+        return placed
 
 
 __all__ = ["Layout", "layout"]

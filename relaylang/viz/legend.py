@@ -17,18 +17,18 @@ def targets_of(sheets: Sequence[Sheet]) -> list[str]:
 
 def legend(graph: Graph, sheets: Sequence[Sheet]) -> list[tuple[str, str]]:
     """The classes of marked boxes with their meanings, for those that the drawing has."""
-    found = [(f"target{i % 4}", name) for i, name in enumerate(targets_of(sheets))]
+    entries = [(f"target{i % 4}", name) for i, name in enumerate(targets_of(sheets))]
     if graph.partitioned:
-        found.append(("same", "host"))
+        entries.append(("same", "host"))
     if graph.compared:
         there = {b.change for s in sheets for b in s.boxes}
-        found += [(change, text) for change, text in _CHANGES.items() if change in there]
+        entries += [(change, text) for change, text in _CHANGES.items() if change in there]
     longest = max((n.seconds for n in graph.nodes), default=0.0)
     if longest:
         limits = [longest / 2 ** (HEATS - heat + 1) for heat in range(1, HEATS + 1)]
-        found += [(f"heat{heat}", f"≥ {time_text(limits[heat - 1])}") for heat in range(HEATS, 1, -1)]
-        found.append(("heat1", f"< {time_text(limits[1])}"))
-    return found
+        entries += [(f"heat{heat}", f"≥ {time_text(limits[heat - 1])}") for heat in range(HEATS, 1, -1)]
+        entries.append(("heat1", f"< {time_text(limits[1])}"))
+    return entries
 
 
 __all__ = ["legend", "targets_of"]

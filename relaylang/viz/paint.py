@@ -21,7 +21,7 @@ def paint_profile(graph: Graph, path: str | os.PathLike[str]) -> str:
 
     The file is a trace or JSON, of compiled code or of the interpreter. Raises `RelayError` (R0001, R0771).
     """
-    return _painted(path, "a profile of relay run", lambda found: _profile(graph, found))
+    return _painted(path, "a profile of relay run", lambda record: _profile(graph, record))
 
 
 def paint_partition(graph: Graph, path: str | os.PathLike[str]) -> str:
@@ -29,20 +29,20 @@ def paint_partition(graph: Graph, path: str | os.PathLike[str]) -> str:
 
     Returns what the graph does not show. Raises `RelayError` (R0001, R0771).
     """
-    return _painted(path, "a report of relay partition --report-format json", lambda found: _partition(graph, found))
+    return _painted(path, "a report of relay partition --report-format json", lambda record: _partition(graph, record))
 
 
 def _painted(path: str | os.PathLike[str], kind: str, paint: Callable[[Any], str]) -> str:
     name = os.fspath(path)
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            record = json.load(file)
     except OSError as e:
         raise RelayError(error("R0001", f"cannot read {name}: {reason(e)}")) from None
     except (ValueError, RecursionError):
         raise RelayError(error("R0771", f"{name} is not {kind}: it is no JSON")) from None
     try:
-        return paint(found)
+        return paint(record)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise RelayError(error("R0771", f"{name} is not {kind}")) from None
 
@@ -61,17 +61,17 @@ def _at(text: str) -> Place:
 
 
 def _by_place(graph: Graph) -> dict[Place, list[Node]]:
-    found: dict[Place, list[Node]] = defaultdict(list)
+    nodes: dict[Place, list[Node]] = defaultdict(list)
     for node in graph.nodes:
         if node.place and node.kind in ("op", "call"):
-            found[_at(node.place)].append(node)
-    return found
+            nodes[_at(node.place)].append(node)
+    return nodes
 
 
-def _profile(graph: Graph, found: dict[str, Any]) -> str:
-    if "operators" in found:
-        return _by_operator(graph, found["operators"])
-    kernels = found["kernels"] if "kernels" in found else [_event(e) for e in found["traceEvents"] if e["cat"] != "function"]
+def _profile(graph: Graph, record: dict[str, Any]) -> str:
+    if "operators" in record:
+        return _by_operator(graph, record["operators"])
+    kernels = record["kernels"] if "kernels" in record else [_event(e) for e in record["traceEvents"] if e["cat"] != "function"]
     places = _by_place(graph)
     lost = 0.0
     for kernel in kernels:
@@ -123,12 +123,12 @@ def _by_operator(graph: Graph, rows: Iterable[dict[str, Any]]) -> str:
     return "the profile has no places: calls of one operator share its time (--profile-format trace has them)"
 
 
-def _partition(graph: Graph, found: dict[str, Any]) -> str:
-    target = str(found["target"])
+def _partition(graph: Graph, record: dict[str, Any]) -> str:
+    target = str(record["target"])
     places = _by_place(graph)
     graph.partitioned = True
     rest = []
-    for row in found["rows"]:
+    for row in record["rows"]:
         near = [n for n in places.get(_at(row["place"]), ()) if n.label == row["call"] and not _has_fate(n)]
         if near:
             _give(near[0], row, target)

@@ -36,14 +36,14 @@ def as_pdf(graph: Graph, expand: bool = False, nodes: bool = False) -> bytes:
 def printed(svg: str, form: str) -> bytes:
     """An SVG picture in the light colours, as "png" or "pdf". Raises `RelayError` (R0770)."""
     svg = re.sub(r"@media \(prefers-color-scheme: dark\).*(?=</style>)", "", svg, count=1, flags=re.S)
-    made = _PACKAGES[form](svg) or _by_browser(svg, form)
-    if made is None:
+    picture = _PACKAGES[form](svg) or _by_browser(svg, form)
+    if picture is None:
         missing = f"pip install 'relaylang[{form}]'"
         if form == "png" and _package("resvg_py"):
             missing = "install a font, which resvg-py needs"
         notes = [f"{missing}, or install chromium", "-o FILE.svg and -o FILE.html need nothing"]
         raise RelayError(error("R0770", f"nothing here makes {form.upper()} pictures", notes=notes))
-    return made
+    return picture
 
 
 def _package(name: str) -> Any:
@@ -89,20 +89,20 @@ _PACKAGES = {"png": _by_resvg, "pdf": _by_svglib}
 
 def _by_browser(svg: str, form: str) -> bytes | None:
     """The picture by a browser, None where there is none or it fails."""
-    browser = next((found for name in _BROWSERS if (found := program(name))), None)
+    browser = next((path for name in _BROWSERS if (path := program(name))), None)
     if browser is None:
         return None
     width, height = (round(extent * (_zoom(svg) if form == "png" else 1)) for extent in _size(svg))
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
-        page, made = Path(place, "page.html"), Path(place, f"picture.{form}")
+        page, picture = Path(place, "page.html"), Path(place, f"picture.{form}")
         style = (
             f"@page {{ size: {width}px {height}px; margin: 0 }} html, body {{ margin: 0; overflow: hidden }} "
             f"svg {{ display: block; width: {width}px; height: {height}px }}"
         )
         page.write_text(f'<!DOCTYPE html><meta charset="utf-8"><style>{style}</style>{svg}', encoding="utf-8")
         asked = {
-            "png": [f"--window-size={width},{height}", f"--screenshot={made}"],
-            "pdf": ["--no-pdf-header-footer", f"--print-to-pdf={made}"],
+            "png": [f"--window-size={width},{height}", f"--screenshot={picture}"],
+            "pdf": ["--no-pdf-header-footer", f"--print-to-pdf={picture}"],
         }
         flags = [
             "--headless",
@@ -117,7 +117,7 @@ def _by_browser(svg: str, form: str) -> bytes | None:
             run([browser, *flags, page.as_uri()], timeout=_TIMEOUT)
         except OSError:
             return None
-        return made.read_bytes() if made.is_file() else None
+        return picture.read_bytes() if picture.is_file() else None
 
 
 __all__ = ["as_pdf", "as_png", "printed"]

@@ -76,9 +76,9 @@ class _Texts:
         self.inner: dict[int, object] = {g.id: g.label for g in graph.groups}
         self.members = graph.members()
         for group in inner_first(graph, self.members):
-            made = graph.groups[group]
+            owner = graph.groups[group]
             inside = [n for n in self.members[group] if n.kind not in _LEAVES]
-            self.inner[group] = (made.kind, made.target, self.number(inside))
+            self.inner[group] = (owner.kind, owner.target, self.number(inside))
 
     def calls(self, node: Node) -> int:
         """The number of calls for which a node stands: those inside a called function, else itself."""
@@ -96,7 +96,7 @@ class _Texts:
 
 def _runs(texts: list[int]) -> list[tuple[int, int, int]]:
     """Where sequences repeat, one behind the other: first piece, pieces in a sequence, number of sequences."""
-    found = []
+    runs = []
     at = 0
     while at < len(texts):
         best = (0, 0)
@@ -108,16 +108,16 @@ def _runs(texts: list[int]) -> list[tuple[int, int, int]]:
             if count > 1 and count * period > best[0] * best[1]:
                 best = (period, count)
         if best[0]:
-            found.append((at, *best))
+            runs.append((at, *best))
         at += max(1, best[0] * best[1])
-    return found
+    return runs
 
 
 def _fold(graph: Graph, group: Group, parts: list[list[Node]], keys: list[float]) -> None:
     title = f"{len(parts)} × ({operators_text(parts[0])})"
-    whole = _enclose(graph, group.id, [], title, parts[-1][-1], keys)
+    folded = _enclose(graph, group.id, [], title, parts[-1][-1], keys)
     for number, part in enumerate(parts, 1):
-        _enclose(graph, whole.id, part, _name(graph, part) or f"{operators_text(part)} ({number})", part[-1], keys)
+        _enclose(graph, folded.id, part, _name(graph, part) or f"{operators_text(part)} ({number})", part[-1], keys)
 
 
 def _enclose(graph: Graph, around: int, nodes: list[Node], label: str, result: Node, keys: list[float]) -> Group:

@@ -115,13 +115,13 @@ class Plans:
         self.counts[sheet.group] = count
         sizes = [self._open_size(b) if b.open else (b.w, b.h) for b in sheet.boxes]
         top = [b.pill and sheet.group in self.inner for b in sheet.boxes]
-        made = layout([w for w, _ in sizes], [[e.source for e in b.edges] for b in sheet.boxes], top)
-        heights = [0.0] * (max(made.ranks, default=-1) + 1)
-        for rank, (_, h) in zip(made.ranks, sizes):
+        placed = layout([w for w, _ in sizes], [[e.source for e in b.edges] for b in sheet.boxes], top)
+        heights = [0.0] * (max(placed.ranks, default=-1) + 1)
+        for rank, (_, h) in zip(placed.ranks, sizes):
             heights[rank] = max(heights[rank], h)
-        plan = Plan(sheet, made, sizes, [], heights, ports(made, [w for w, _ in sizes]))
+        plan = Plan(sheet, placed, sizes, [], heights, ports(placed, [w for w, _ in sizes]))
         y = 0.0
-        for height, nets in zip(heights, channels(made, lambda user, source: self.ports(plan, user, source))):
+        for height, nets in zip(heights, channels(placed, lambda user, source: self.ports(plan, user, source))):
             plan.tops.append(y)
             plan.height = y + height
             tracks = max((n.track + 1 for n in nets), default=0)
@@ -130,13 +130,13 @@ class Plans:
 
     def parts(self, box: Box) -> list[tuple[int, float, float, bool]]:
         """The groups inside an unfolded box: number, left and upper edge inside the box, and whether it has a label."""
-        found = []
+        parts = []
         x = PAD
         for inner in box.inner:
             labelled = self.graph.groups[inner].kind in ("branch", "clause")
-            found.append((inner, x, HEAD + LABEL * labelled + PAD / 2, labelled))
+            parts.append((inner, x, HEAD + LABEL * labelled + PAD / 2, labelled))
             x += self._part_width(inner) + PAD
-        return found
+        return parts
 
     def _part_width(self, inner: int) -> float:
         return max(self.plans[inner].layout.width, 7.0 * min(len(self.graph.groups[inner].label), 40))
@@ -153,13 +153,13 @@ class Plans:
         if not box.open:
             return [plan.ports[user][source]]
         left = plan.layout.xs[user] - plan.sizes[user][0] / 2
-        found = []
+        upper_ports = []
         for edge in box.edges:
             for inner, x, _, _ in self.parts(box) if edge.source == source else ():
                 pill = self.sheets[inner].at.get(edge.inside)
                 if pill is not None:
-                    found.append(left + x + self.plans[inner].layout.xs[pill])
-        return found or [plan.ports[user][source]]
+                    upper_ports.append(left + x + self.plans[inner].layout.xs[pill])
+        return upper_ports or [plan.ports[user][source]]
 
 
 def scene_of(plans: Plans) -> Scene:
@@ -207,8 +207,8 @@ def _lines(scene: Scene, plans: Plans, plan: Plan, left: float, top: float, corn
     boxes = plan.sheet.boxes
     lanes = lane_changes(plan.sheet)
     labelled = [0] * len(boxes)
-    found = channels(plan.layout, lambda user, source: plans.ports(plan, user, source))
-    for rank, nets in enumerate(found):
+    drawn_nets = channels(plan.layout, lambda user, source: plans.ports(plan, user, source))
+    for rank, nets in enumerate(drawn_nets):
         upper = top + plan.tops[rank] + plan.heights[rank]
         for net in nets:
             start = f"{prefix}{boxes[net.source].node}"
@@ -233,7 +233,7 @@ def _lines(scene: Scene, plans: Plans, plan: Plan, left: float, top: float, corn
                     end, goal = top + plan.tops[rank + 1] + plan.heights[rank + 1], ""
                     change = lanes[net.source]
                     if net.to_side and i == len(net.ends) - 1:
-                        end = _side_end(plan, found, net.source, top)
+                        end = _side_end(plan, drawn_nets, net.source, top)
                 under = corners[user][1] if user >= 0 and boxes[user].open and end > corners[user][1] else 0.0
                 points = [(left + net.x, begin), (left + net.x, track), (left + x, track), (left + x, end)]
                 scene.lines.append(Line(start, goal, points, change, under))
@@ -250,11 +250,11 @@ def _paths(edges: Sequence[Edge]) -> str:
 
 def lane_changes(sheet: Sheet) -> list[str]:
     """The change of each box's lane: that of its edges where they have one in common."""
-    found: list[set[str]] = [set() for _ in sheet.boxes]
+    changes_of: list[set[str]] = [set() for _ in sheet.boxes]
     for box in sheet.boxes:
         for edge in box.edges:
-            found[edge.source].add(edge.change)
-    return [changes.pop() if len(changes) == 1 else "" for changes in found]
+            changes_of[edge.source].add(edge.change)
+    return [changes.pop() if len(changes) == 1 else "" for changes in changes_of]
 
 
 def _pill_top(plans: Plans, plan: Plan, user: int, x: float) -> float:
@@ -270,8 +270,8 @@ def _pill_top(plans: Plans, plan: Plan, user: int, x: float) -> float:
     return 0.0
 
 
-def _side_end(plan: Plan, found: list[list], source: int, top: float) -> float:
+def _side_end(plan: Plan, nets: list[list], source: int, top: float) -> float:
     """The height of the last track at which a lane at the side is left."""
     rank = max(plan.layout.ranks[u] for u in plan.layout.users[source]) - 1
-    net = next(n for n in found[rank] if n.source == source and n.from_side)
+    net = next(n for n in nets[rank] if n.source == source and n.from_side)
     return top + plan.tops[rank] + plan.heights[rank] + ABOVE + TRACK * net.track

@@ -116,8 +116,8 @@ def family_of(node: Node, pill: bool) -> str:
 def classes_of(graph: Graph, box: Box) -> list[str]:
     """The classes of a box, but for its target. Boxes that stay as they are, or on the host, are grey among others."""
     same = not box.pill and ((graph.compared and not box.change) or (graph.partitioned and not box.target))
-    found = ["box", "same" if same else family_of(graph.nodes[box.node], box.pill)]
-    return found + [box.change] * bool(box.change) + [f"heat{box.heat}"] * bool(box.heat)
+    classes = ["box", "same" if same else family_of(graph.nodes[box.node], box.pill)]
+    return classes + [box.change] * bool(box.change) + [f"heat{box.heat}"] * bool(box.heat)
 
 
 def _box(graph: Graph, placed: Placed, targets: list[str]) -> str:

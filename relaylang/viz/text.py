@@ -233,11 +233,11 @@ def _operand(graph: Graph, node: int, names: dict[int, str]) -> str:
     while graph.nodes[node].kind == "item" and node not in names and graph.nodes[node].inputs:
         path = graph.nodes[node].label + path
         node = graph.nodes[node].inputs[0]
-    made = graph.nodes[node]
-    if made.kind == "tuple" and node not in names:
-        fields = [names.get(i) or graph.nodes[i].label for i in made.taken]
+    value = graph.nodes[node]
+    if value.kind == "tuple" and node not in names:
+        fields = [names.get(i) or graph.nodes[i].label for i in value.taken]
         return f"({', '.join(fields)}{',' * (len(fields) == 1)})"
-    return (names.get(node) or (f"%{made.name}" if made.name else made.label)) + path
+    return (names.get(node) or (f"%{value.name}" if value.name else value.label)) + path
 
 
 def _says(graph: Graph, node: Node, names: dict[int, str]) -> str:

@@ -63,9 +63,9 @@ class Fitting:
         self._left = variables.get(cursor.back(2)) if cursor.back() in _SIGNS else None
         self._wanted = wanted
         around = cursor.nest if self._callee is not None else []
-        given = [_given_types(bracket, cursor, variables, expressions) for bracket in around] or [[]]
+        types = [_given_types(bracket, cursor, variables, expressions) for bracket in around] or [[]]
         #: The types in front of the cursor, of the call's arguments and the fields of tuples around it. The innermost is first.
-        self._fields, self._types = given[:-1], [*given[-1], *[None] * (_arity(self._callee) - len(given[-1]))]
+        self._fields, self._types = types[:-1], [*types[-1], *[None] * (_arity(self._callee) - len(types[-1]))]
         self._tried: dict[str, bool] = {}
 
     def fits(self, ty: Type | None) -> bool:
@@ -91,7 +91,7 @@ class Fitting:
             return isinstance(ty, (GlobalTypeVar, TypeCall))
         if self._callee is not None:
             before, behind = self._types[: self._index], self._types[self._index + 1 :]
-            return any(_agrees(self._callee, [*before, whole, *behind], self._module) for whole in self._wholes(ty))
+            return any(_agrees(self._callee, [*before, candidate, *behind], self._module) for candidate in self._wholes(ty))
         if self._wanted is not None:
             return _agrees(Var("f", FuncType([self._wanted], TupleType([]))), [ty], self._module)
         return isinstance(self._left, TensorType) and isinstance(ty, TensorType) and self._left.dtype == ty.dtype
@@ -145,29 +145,29 @@ def values_that_fit(
     if bracket is None:
         return []
     types: list[Type | None] = []
-    given: dict[str, AnyValue] = {}
+    attributes: dict[str, AnyValue] = {}
     for begin, end in pairwise([bracket.at, *bracket.commas]):
         part = cursor.code[begin + 1 : end]
         if len(part) > 2 and part[1].text == "=":
             try:
-                given[part[0].text] = ast.literal_eval(cursor.text[part[2].start : part[-1].end])
+                attributes[part[0].text] = ast.literal_eval(cursor.text[part[2].start : part[-1].end])
             except (ValueError, SyntaxError):
                 return []
         else:
             types.append(expressions.type_of(part, variables))
     types += [None] * (_arity(op) - len(types))
     usual = _usual_attributes(op)
-    lacking = [f.name for f in op.schema.values() if f.required and f.name not in given] if usual is not None else []
-    given = {name: getattr(usual, name) for name in lacking} | given
-    found = []
+    lacking = [f.name for f in op.schema.values() if f.required and f.name not in attributes] if usual is not None else []
+    attributes = {name: getattr(usual, name) for name in lacking} | attributes
+    fitting = []
     for value in values:
         try:
-            attrs = make_attrs(op.attrs, {**given, field: value}) if op.attrs is not None else None
+            attrs = make_attrs(op.attrs, {**attributes, field: value}) if op.attrs is not None else None
         except AttrError:
             continue
         if _checks(op, types, attrs, IRModule()):
-            found.append(value)
-    return found
+            fitting.append(value)
+    return fitting
 
 
 def _agrees(callee: Expr, types: Sequence[Type | None], module: IRModule) -> bool:

@@ -75,10 +75,10 @@ def complete(before: str, names: Names, after: str = "") -> list[Suggestion]:
     cursor = Cursor(before)
     if cursor.hidden or cursor.word[:1].isdigit():
         return []
-    found = ranked(_Place(cursor, names).offers(), cursor.word)
+    suggestions = ranked(_Place(cursor, names).offers(), cursor.word)
     if cursor.in_string and after.startswith('"'):
-        found = [s._replace(text=s.text.removesuffix('"')) for s in found]
-    return found
+        suggestions = [s._replace(text=s.text.removesuffix('"')) for s in suggestions]
+    return suggestions
 
 
 class _Place:
@@ -153,8 +153,8 @@ class _Place:
             yield Offer("None", "value", default if field.default is None and not field.required else field.name)
 
     def _attributes(self, op: Op) -> Iterator[Offer]:
-        given = self.cursor.call.given if self.cursor.call is not None else ()
-        fields = [field for field in op.schema.values() if field.name not in given]
+        named = self.cursor.call.given if self.cursor.call is not None else ()
+        fields = [field for field in op.schema.values() if field.name not in named]
         for field in sorted(fields, key=lambda f: not f.required or f.optional):
             yield Offer(f"{field.name}=", "attribute", f"{kind_text(field)}; {default_text(field)}")
 
@@ -223,7 +223,7 @@ class _Place:
             return
         begun = self.cursor.back(3)
         used = [t.text for t in self.cursor.table.tokens if t.kind == "reference" and t.text[5:].startswith(begun)]
-        numbers = sorted({int(found[1]) for text in used if (found := _NUMBER_OF.search(text)) is not None})
+        numbers = sorted({int(match[1]) for text in used if (match := _NUMBER_OF.search(text)) is not None})
         following = numbers[-1] + 1 if numbers else 0
         yield from (Offer(str(n), "value", "number in the metadata section") for n in dict.fromkeys([following, *reversed(numbers)]))
 
@@ -251,8 +251,8 @@ class _Place:
     def _siblings(self, names: set[str]) -> list[Constructor]:
         """The constructors of the type that has one of these names; all constructors where none has."""
         types = [data.constructors for data in self.names.definitions().values()]
-        alike = [found for found in types if any(c.name_hint in names for c in found)]
-        return [c for found in alike[:1] or types for c in found]
+        alike = [constructors for constructors in types if any(c.name_hint in names for c in constructors)]
+        return [c for constructors in alike[:1] or types for c in constructors]
 
     def _part(self, brackets: Sequence[Bracket], ty: Type | None) -> Type | None:
         """The type of a part of a pattern, inside brackets of constructors and tuples. `ty` is the whole's."""
@@ -268,8 +268,8 @@ class _Place:
         data = self.names.definitions().get(c.belong_to) if c is not None else None
         if c is None or data is None:
             return ()
-        given = ty.args if isinstance(ty, TypeCall) else ()
-        return [substitute(field, {id(v): a for v, a in zip(data.type_vars, given)}) for field in c.inputs]
+        arguments = ty.args if isinstance(ty, TypeCall) else ()
+        return [substitute(field, {id(v): a for v, a in zip(data.type_vars, arguments)}) for field in c.inputs]
 
     def _of(self, ty: Type | None) -> list[Constructor]:
         """The constructors of a type."""
@@ -361,8 +361,8 @@ class _Place:
         if cursor.word.startswith("%"):
             yield from self._fields(variables)
         fitting = self._fitting(variables)
-        given = {t.text for t in cursor.code[cursor.brackets[0].at :] if t.kind == "local"} if cursor.nest else set()
-        in_order = sorted(variables, key=lambda name: (*fitting.rank(variables[name]), name in given))
+        used = {t.text for t in cursor.code[cursor.brackets[0].at :] if t.kind == "local"} if cursor.nest else set()
+        in_order = sorted(variables, key=lambda name: (*fitting.rank(variables[name]), name in used))
         shown = [Offer(name, "variable", _type_says(variables[name])) for name in in_order]
         if cursor.word.startswith("%"):
             yield from shown
@@ -430,8 +430,8 @@ class _Place:
     def _constructors(self, fitting: Fitting) -> Iterator[Offer]:
         """The constructors, those of fitting types first."""
         known = self.names.definitions()
-        made = {var: TypeCall(var, [IncompleteType() for _ in data.type_vars]) for var, data in known.items()}
-        for var in sorted(known, key=lambda var: not fitting.fits(made[var])):
+        data_types = {var: TypeCall(var, [IncompleteType() for _ in data.type_vars]) for var, data in known.items()}
+        for var in sorted(known, key=lambda var: not fitting.fits(data_types[var])):
             yield from map(_constructor, known[var].constructors)
         yield from (Offer(name, "constructor") for name in self.cursor.table.constructors)
 

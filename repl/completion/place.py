@@ -47,8 +47,8 @@ class Cursor:
             and _is_open(last.text)
             and (text[last.start - 1 : last.start] not in ("%", "@"))
         )
-        found = _WORD.search(text)
-        self.word = last.text if self.in_string and last is not None else found[0] if found is not None else ""
+        match = _WORD.search(text)
+        self.word = last.text if self.in_string and last is not None else match[0] if match is not None else ""
         begin = len(text) - len(self.word)
         code = self.table.code
         count = len(code)
@@ -59,12 +59,12 @@ class Cursor:
 
     def before(self, token: Token) -> Cursor:
         """The cursor in front of a token of the code, with no word."""
-        made = copy(self)
+        cursor = copy(self)
         for name in ("pairs", "brackets", "call", "nest"):  # they are computed again
-            made.__dict__.pop(name, None)
-        made.text, made.word, made.in_string, made.hidden = self.text[: token.start], "", False, False
-        made.code = self.code[: bisect_left(self.code, token.start, key=lambda t: t.start)]
-        return made
+            cursor.__dict__.pop(name, None)
+        cursor.text, cursor.word, cursor.in_string, cursor.hidden = self.text[: token.start], "", False, False
+        cursor.code = self.code[: bisect_left(self.code, token.start, key=lambda t: t.start)]
+        return cursor
 
     def back(self, count: int = 1) -> str:
         """The text of a token in front of the word, the last one first."""

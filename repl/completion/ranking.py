@@ -67,12 +67,12 @@ def ranked(offers: Iterable[Offer], word: str) -> list[Suggestion]:
 
     Names with the letters inside them come only where no name begins with the word. Short operators come first then.
     """
-    found: dict[str, tuple[int, int, Offer]] = {}
+    rated: dict[str, tuple[int, int, Offer]] = {}
     for offer in offers:
         good = quality(word, offer.text)
         if good is not None:
-            found.setdefault(offer.text, (good, len(offer.text) if good >= _INSIDE and offer.kind == "operator" else 0, offer))
-    best = sorted(found.values(), key=lambda row: row[:2])
+            rated.setdefault(offer.text, (good, len(offer.text) if good >= _INSIDE and offer.kind == "operator" else 0, offer))
+    best = sorted(rated.values(), key=lambda row: row[:2])
     if best and best[0][0] < _BEGINS:
         best = [row for row in best if row[0] < _INSIDE]
     return [Suggestion(offer.text, len(word), offer.says, offer.kind) for _, _, offer in best]

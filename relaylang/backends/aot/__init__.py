@@ -66,8 +66,8 @@ def compile_aot(
     targets = parse_target(target) if isinstance(target, str) else [target]
     first = with_options(targets[0], options) if options else targets[0]
     face = partial(Face, static=static_memory, external=external_weights)
-    made = generate(mod, first, params, entry, name, face, partial(library, first), main=main)
-    return AotProgram(*made.parts)
+    generated = generate(mod, first, params, entry, name, face, partial(library, first), main=main)
+    return AotProgram(*generated.parts)
 
 
 @dataclass(frozen=True)
@@ -119,32 +119,32 @@ def generate(
     values = {key: np.asarray(value) for key, value in (params or {}).items()}
     threads = threads_of(first.options) or 1
     names, shapes = inputs_left(mod[entry], values)
-    found = Ways(mod, entry, values, names, shapes, isa, schedule_of(first.options), threads, generators or {}).first()
-    kernels, whole = found.kernels, found.entry
-    assert whole.group is not None
-    if any(isinstance(token, Known) for token in whole.group.result):
+    code = Ways(mod, entry, values, names, shapes, isa, schedule_of(first.options), threads, generators or {}).first()
+    kernels, main_instance = code.kernels, code.entry
+    assert main_instance.group is not None
+    if any(isinstance(token, Known) for token in main_instance.group.result):
         raise refused(f"@{entry} gives a function", mod[entry])
     kernels.prepare()
     outside = outsiders(kernels.programs.values())
     _check_code(outside)
     (c_name,) = c_names([name])
     functions = Functions(kernels, c_name.upper())
-    texts = functions.write(found.instances.groups, whole)
-    made = functions.made[whole]
+    texts = functions.write(code.instances.groups, main_instance)
+    c_main = functions.made[main_instance]
     weights = bytes(kernels.weights.content)
     digest = hashlib.sha256(weights).digest()[:ALIGN]
-    inputs, outputs = inputs_of(names, shapes), outputs_of(whole.group.result)
+    inputs, outputs = inputs_of(names, shapes), outputs_of(main_instance.group.result)
     face = make_face(
         name=c_name,
         entry=entry,
         inputs=inputs,
         outputs=outputs,
-        workspace=made.frame,
+        workspace=c_main.frame,
         weights=len(weights),
         digest=digest,
         threads=threads,
     )
-    source = AotEmitter(isa, kernels, texts, face, flags, macros).source(made, f"@{entry}, made by relaylang", main)
+    source = AotEmitter(isa, kernels, texts, face, flags, macros).source(c_main, f"@{entry}, made by relaylang", main)
     program = (
         c_name,
         source,
@@ -152,8 +152,8 @@ def generate(
         digest.ljust(ALIGN, b"\0") + weights if face.external else b"",
         [(f.relay, f.path, f.leaf.dims, f.leaf.dtype) for f in inputs],
         [(f.leaf.dims, f.leaf.dtype) for f in outputs],
-        structure(whole.group.result),
-        made.frame,
+        structure(main_instance.group.result),
+        c_main.frame,
         compiled,
         {f"{c_name}_external{Path(part).name}": content for part, content in written(parts(outside)).items()},
         [(op.region.symbol, op.region.compiler) for op, _ in outside],

@@ -209,7 +209,7 @@ class Face:
         ins, outs = len(self.inputs), len(self.outputs)
         names = "".join(f" {f.name}" for f in self.inputs)
         weights = f" {self.name}.bin" if self.external else ""
-        given = [f"{{{', '.join(f'r_{kind}{n}' for n in range(count)) or '0'}}}" for kind, count in (("in", ins), ("out", outs))]
+        tables = [f"{{{', '.join(f'r_{kind}{n}' for n in range(count)) or '0'}}}" for kind, count in (("in", ins), ("out", outs))]
         body = [
             "int main(int count, char** words) {",
             f"  if (count < {1 + ins + self.external} || count > {1 + ins + self.external} + {1 + outs}"
@@ -228,8 +228,8 @@ class Face:
         body += [
             f"  for (int n = 0; n < {ins}; n++)",
             "    if (r_read(words[first + n], &r_ins[n])) return 2;",
-            f"  const {self.name}_inputs inputs = {given[0]};",
-            f"  const {self.name}_outputs outputs = {given[1]};",
+            f"  const {self.name}_inputs inputs = {tables[0]};",
+            f"  const {self.name}_outputs outputs = {tables[1]};",
             f"  const int32_t failed = {self.name}_run(&inputs, &outputs, {'r_content, ' if self.external else ''}NULL);",
             "  if (failed) {",
             '    fprintf(stderr, "error %d\\n", (int)failed);',
@@ -254,13 +254,13 @@ def _bytes(content: bytes) -> str:
 
 def inputs_of(names: Sequence[str], shapes: Sequence[Shape]) -> list[Field]:
     """The tensors of parameters. A tuple's have their places in it behind the name."""
-    found = [(name, path, leaf) for name, shape in zip(names, shapes) for path, leaf in paths(shape)]
-    fields = c_names("_".join([name, *map(str, path)]) for name, path, _ in found)
-    return [Field(field, name, path, leaf) for field, (name, path, leaf) in zip(fields, found)]
+    tensors = [(name, path, leaf) for name, shape in zip(names, shapes) for path, leaf in paths(shape)]
+    fields = c_names("_".join([name, *map(str, path)]) for name, path, _ in tensors)
+    return [Field(field, name, path, leaf) for field, (name, path, leaf) in zip(fields, tensors)]
 
 
 def outputs_of(shape: Shape) -> list[Field]:
     """The tensors of a result."""
-    found = leaves(shape)
-    names = ["output"] if len(found) == 1 else [f"output{n}" for n in range(len(found))]
-    return [Field(name, "", (), leaf) for name, leaf in zip(names, found)]
+    tensors = leaves(shape)
+    names = ["output"] if len(tensors) == 1 else [f"output{n}" for n in range(len(tensors))]
+    return [Field(name, "", (), leaf) for name, leaf in zip(names, tensors)]

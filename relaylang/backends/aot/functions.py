@@ -111,8 +111,8 @@ class _Writer:
                 self.names[cell] = f"p{n}" if member is self.entry else f"p{len(self.names)}_{n}"
         self.elsewhere = {home: f"r{n}" for n, home in self.layout.results.items()}
         self.elsewhere |= {home: f"next_{self.names[param]}" for param, home in self.layout.next.items()}
-        given = self.functions.kernels.head
-        params = [*given, *(f"{self._type(cell)} {self.names[cell]}" for cell in self.entry.params)]
+        prefix = self.functions.kernels.head
+        params = [*prefix, *(f"{self._type(cell)} {self.names[cell]}" for cell in self.entry.params)]
         params += [f"{CTYPES[leaf.dtype]}* r{n}" if leaf.is_scalar else f"void* r{n}" for n, leaf in enumerate(self.result)]
         self.numbers = {member: number for number, member in enumerate(self.members)}
         for member, place in self.numbers.items():
@@ -130,7 +130,7 @@ class _Writer:
         head = [
             f"// {self.entry.name}",
             f"static int32_t {name}({', '.join(params)}) {{",
-            *(f"  (void){text.split()[-1]};" for text in given),
+            *(f"  (void){text.split()[-1]};" for text in prefix),
         ]
         body = [*self.top, *self.lines]
         return CFunction(name, "\n".join([*head, *_indented(body), "}"]), self.layout.bytes, frozenset(self.helpers))
@@ -250,8 +250,8 @@ class _Writer:
         names = [f"const {CTYPES[dtype]} {'abc'[n]} = {self._name(c)};" for n, (dtype, c) in enumerate(zip(row.operands, step.reads))]
         test, fault = refusal(row)
         stop = f" if ({test}) return {self.functions.prefix}_ERROR_{fault.upper()};" if test else ""
-        made = self._name(step.writes[0])
-        return [f"{CTYPES[row.result]} {made};", f"{{ {' '.join(names)}{stop} {made} = {row.text}; }}  // {row.name}"]
+        output = self._name(step.writes[0])
+        return [f"{CTYPES[row.result]} {output};", f"{{ {' '.join(names)}{stop} {output} = {row.text}; }}  // {row.name}"]
 
     def _address(self, cell: Cell, head: list[str]) -> str:
         """The address of a tensor or a number; a constant number gets a variable in `head`."""

@@ -155,8 +155,8 @@ class Instances:
     def instance(self, function: int, given: Iterable[Shape], captured: Iterable[Shape], node: Expr | None) -> Instance:
         """The instance for arguments of these shapes. Raises `RelayError` (R0636) where there is no end of them."""
         key = (function, tuple(given), tuple(captured))
-        found = self._known.get(key)
-        if found is None:
+        instance = self._known.get(key)
+        if instance is None:
             size = sum(map(len, (*key[1], *key[2])))
             largest, grown = self._growth.get(function, (0, 0))
             grows = size > largest
@@ -164,8 +164,8 @@ class Instances:
                 self._growth[function] = (size, grown + 1)
             if (grows and grown and (grown >= _MOST_GROWTH or size > _MOST_TOKENS)) or len(self._known) >= _MOST_INSTANCES:
                 raise refused("a call with values that grow in each turn needs memory without a bound", node)
-            found = self._known[key] = Instance(self.pool.codes[function].name, *key)
-        return found
+            instance = self._known[key] = Instance(self.pool.codes[function].name, *key)
+        return instance
 
     def analyse(self, entry: Instance) -> None:
         """Walk an instance and all that it calls. Raises `RelayError` (R0636)."""
@@ -245,8 +245,8 @@ class _Walk:
         }
 
     def run(self) -> Generator[Need, None, None]:
-        given = [self._param(shape) for shape in self.instance.given]
-        self.env.update(enumerate(given))
+        inputs = [self._param(shape) for shape in self.instance.given]
+        self.env.update(enumerate(inputs))
         self.captured = [self._param(shape) for shape in self.instance.captured]
         for item in self.code.items:
             if item.label >= 0:
@@ -285,9 +285,9 @@ class _Walk:
     def _scalar(self, name: str, words: Sequence[int], node: Expr | None) -> None:
         """An instruction on scalars."""
         row = self.instances._rows[name]
-        made = self._made(Leaf(row.result, ()))
-        self._step("scalar", [c for n in words[1:] for c in self.env[n].cells], made.cells, row)
-        self._define(words[0], made, node)
+        output = self._made(Leaf(row.result, ()))
+        self._step("scalar", [c for n in words[1:] for c in self.env[n].cells], output.cells, row)
+        self._define(words[0], output, node)
 
     def _item(self, item: Item) -> None:
         name, words, node = item.name, [n for _, n in item.operands], item.node
@@ -355,9 +355,9 @@ class _Walk:
             return
         assert instance.group is not None
         result = instance.group.result
-        made = Value(result, tuple([Cell(leaf) for leaf in leaves(result)]))
-        self._step("call", cells, made.cells, instance)
-        self._define(item.operands[0][1], made, item.node)
+        output = Value(result, tuple([Cell(leaf) for leaf in leaves(result)]))
+        self._step("call", cells, output.cells, instance)
+        self._define(item.operands[0][1], output, item.node)
 
 
 __all__ = ["Cell", "Group", "Instance", "Instances", "Step", "Value", "refused"]

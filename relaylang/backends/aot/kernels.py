@@ -104,8 +104,8 @@ class Kernels:
 
 def tables(inputs: Sequence[str], outputs: Sequence[str]) -> list[str]:
     """The tables of addresses that kernels take, as C."""
-    taken, given = (", ".join(places) or "0" for places in (inputs, outputs))
-    return [f"const void* const in[] = {{{taken}}};", f"void* const out[] = {{{given}}};"]
+    taken, outs = (", ".join(places) or "0" for places in (inputs, outputs))
+    return [f"const void* const in[] = {{{taken}}};", f"void* const out[] = {{{outs}}};"]
 
 
 class _Preparation(Emitter):
@@ -139,13 +139,13 @@ def _prepared(programs: Mapping[int, Program], constants: Callable[[Program], li
         return {}
     emitter = _Preparation(isa, programs)
     library = open_library(emitter.library())
-    made = {}
+    fixed_memory = {}
     for number, program in programs.items():
         values = constants(program)
         params = (ctypes.c_void_p * max(1, len(values)))(*[v.ctypes.data for v in values])
         fixed, arena = aligned(program.fixed_bytes), aligned(program.arena_bytes)
         fixed[...] = 0  # equal programs give equal files
         function_in(library, f"relay_prepare_{number}", _PREPARE)(params, fixed.ctypes.data, arena.ctypes.data)
-        made[number] = fixed
+        fixed_memory[number] = fixed
     unload(library, None)
-    return made
+    return fixed_memory

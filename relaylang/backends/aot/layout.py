@@ -92,10 +92,10 @@ class Layout:
         slots: list[Slot] = []
 
         def slot(size: int, first: int, last: int) -> Slot:
-            made = Slot("made", len(slots), (size,), "uint8")
-            made.first, made.last = first, last
-            slots.append(made)
-            return made
+            slot = Slot("made", len(slots), (size,), "uint8")
+            slot.first, slot.last = first, last
+            slots.append(slot)
+            return slot
 
         for cell, home in self.homes.items():
             root = home.root

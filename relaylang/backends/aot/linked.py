@@ -54,11 +54,11 @@ class LinkedKernels(Kernels):
 
     def prepare(self) -> None:
         """Give all kernels one list of parameters, and one memory of prepared values."""
-        whole = self._whole
+        library_program = self._whole
         for program in self._programs.values():
             numbers = [self._number(program.constants[name]) for name, _ in program.params]
-            take_in(whole, program, numbers)
-            whole.places |= program.places
+            take_in(library_program, program, numbers)
+            library_program.places |= program.places
 
     def call(self, number: int, inputs: Sequence[str], outputs: Sequence[str], arena: str, failed: str) -> list[str]:
         lines = [*tables(inputs, outputs), f"run_{number}(in, out, params, fixed, {arena}, threads);"]
@@ -71,43 +71,52 @@ class LinkedKernels(Kernels):
 
 def looped(mod: IRModule, entry: str, values: Mapping[str, np.ndarray], isa: Isa, schedule: Schedule) -> Program:
     """The program of a function whose recursive calls become loops. Raises `RelayError` (R0636 where one is no loop)."""
-    whole = Program()
+    library_program = Program()
     names, shapes = inputs_left(mod[entry], values)
-    found = Ways(
-        mod, entry, values, names, shapes, isa, schedule, 0, {}, lambda lower, isa, *_: LinkedKernels(lower, isa, whole, values)
+    code = Ways(
+        mod,
+        entry,
+        values,
+        names,
+        shapes,
+        isa,
+        schedule,
+        0,
+        {},
+        lambda lower, isa, *_: LinkedKernels(lower, isa, library_program, values),
     ).loops()
-    assert found.entry.group is not None
-    result = found.entry.group.result
+    assert code.entry.group is not None
+    result = code.entry.group.result
     if any(isinstance(token, Known) for token in result):
         raise refused(f"@{entry} gives a function", mod[entry])
-    whole.inputs = [
+    library_program.inputs = [
         (name, TensorType(leaf.dims, leaf.dtype), list(path)) for name, shape in zip(names, shapes) for path, leaf in paths(shape)
     ]
-    whole.outputs = [Slot("output", n, leaf.dims, leaf.dtype) for n, leaf in enumerate(leaves(result))]
-    whole.structure = structure(result)
-    found.kernels.prepare()
-    functions = Functions(found.kernels, "R")
-    texts = functions.write(found.instances.groups, found.entry)
-    first = functions.made[found.entry]
-    taken = [Slot("input", n, ty.shape, ty.dtype) for n, (_, ty, _) in enumerate(whole.inputs)]  # type: ignore[arg-type]
+    library_program.outputs = [Slot("output", n, leaf.dims, leaf.dtype) for n, leaf in enumerate(leaves(result))]
+    library_program.structure = structure(result)
+    code.kernels.prepare()
+    functions = Functions(code.kernels, "R")
+    texts = functions.write(code.instances.groups, code.entry)
+    first = functions.made[code.entry]
+    taken = [Slot("input", n, ty.shape, ty.dtype) for n, (_, ty, _) in enumerate(library_program.inputs)]  # type: ignore[arg-type]
     arguments = [_taken(n, Leaf(slot.dtype, slot.shape)) for n, slot in enumerate(taken)]
-    arguments += [f"out[{n}]" for n in range(len(whole.outputs))]
-    whole.arena_bytes = max(whole.arena_bytes, first.frame) + STATUS
-    whole.live_bytes = whole.arena_bytes
-    whole.fails = True
+    arguments += [f"out[{n}]" for n in range(len(library_program.outputs))]
+    library_program.arena_bytes = max(library_program.arena_bytes, first.frame) + STATUS
+    library_program.live_bytes = library_program.arena_bytes
+    library_program.fails = True
     enumeration = "\n".join(["enum {", *error_rows("R"), "};"])
-    whole.run = [
+    library_program.run = [
         Looped(
-            found.kernels.programs,
+            code.kernels.programs,
             "\n\n".join([enumeration, *(function.text for function in texts)]),
             f"{first.name}({', '.join([*LinkedKernels.passed, 'arena', *arguments])})",
             frozenset(helper for function in texts for helper in function.helpers),
             taken,
-            whole.outputs,
+            library_program.outputs,
         )
     ]
-    whole.externals = [op for op, _ in outsiders(found.kernels.programs.values())]
-    return whole
+    library_program.externals = [op for op, _ in outsiders(code.kernels.programs.values())]
+    return library_program
 
 
 def _taken(number: int, leaf: Leaf) -> str:

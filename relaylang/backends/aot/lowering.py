@@ -83,14 +83,14 @@ class Ways:
 
     def loops(self) -> Whole:
         """The VM's code, with kernels between its instructions."""
-        whole, calls = bound(self.mod, self.values, self.entry), Calls(Externals(self.generators))
+        bound_mod, calls = bound(self.mod, self.values, self.entry), Calls(Externals(self.generators))
         # A function for another compiler is refused without a code generator: C has nobody else to ask.
         pool = Pool(
-            whole,
+            bound_mod,
             lambda module, ways: lower_region(module, ways & {STATIC}, self.isa, calls),
             lambda function: bool(function.attrs.get("Compiler")),
         )
-        number = translated(pool, [whole.get_global_var(self.entry)])[self.entry]
+        number = translated(pool, [bound_mod.get_global_var(self.entry)])[self.entry]
         return self._analysed(pool, number, self.kernels(lambda n: _program(pool, n, self.isa), self.isa, self.threads, {}))
 
     def _analysed(self, pool: Pool, number: int, kernels: Kernels) -> Whole:
@@ -145,20 +145,20 @@ def _graph(function: Function, program: Program, names: Sequence[str]) -> Functi
 
 def _whole(code: FunctionCode, structure: Any, outputs: list[int]) -> int:
     """The value of a structure of results; see `relaylang.runtime.manifest`."""
-    made: dict[int, int] = {}
+    values: dict[int, int] = {}
     stack = [structure]
     while stack:
         item = stack[-1]
         if not isinstance(item, list):
-            made[id(item)] = outputs[item]
+            values[id(item)] = outputs[item]
             stack.pop()
             continue
-        waiting = [part for part in item if isinstance(part, list) and id(part) not in made]
+        waiting = [part for part in item if isinstance(part, list) and id(part) not in values]
         if waiting:
             stack += waiting
             continue
         stack.pop()
-        fields = [made[id(part)] if isinstance(part, list) else outputs[part] for part in item]
-        made[id(item)] = code.value(False)
-        code.emit("AllocTuple", ("d", made[id(item)]), ("#", len(fields)), *[("t", n) for n in fields])
-    return made[id(structure)]
+        fields = [values[id(part)] if isinstance(part, list) else outputs[part] for part in item]
+        values[id(item)] = code.value(False)
+        code.emit("AllocTuple", ("d", values[id(item)]), ("#", len(fields)), *[("t", n) for n in fields])
+    return values[id(structure)]

@@ -86,13 +86,13 @@ def compile_bare_metal(
             generators[accelerator.name] = Generator(partial(cmsis_nn.region_source, prefix))
         waiting = {}
     face = partial(MicroFace, static=True, external=False, npu=bool(regions), fast=npu.fast_bytes(regions))
-    made = generate(mod, host, waiting, entry, prefix, face, partial(host_library, host, path), generators=generators)
+    generated = generate(mod, host, waiting, entry, prefix, face, partial(host_library, host, path), generators=generators)
     if workspace_limit is not None:
-        check_workspace(made.face.workspace, workspace_limit, made.kernels.programs.values())
-    operators = [(f"run_{number}", program.arena_bytes) for number, program in made.kernels.programs.items()]
-    operators += [(op.region.symbol, op.code.workspace) for op, _ in made.outside]
-    fields = [[f.name for f in fields] for fields in (made.face.inputs, made.face.outputs)]
-    return MicroProgram(made.parts, name, text, values, [str(t) for t in targets], operators, regions, fields, "\n".join(notes))
+        check_workspace(generated.face.workspace, workspace_limit, generated.kernels.programs.values())
+    operators = [(f"run_{number}", program.arena_bytes) for number, program in generated.kernels.programs.items()]
+    operators += [(op.region.symbol, op.code.workspace) for op, _ in generated.outside]
+    fields = [[f.name for f in fields] for fields in (generated.face.inputs, generated.face.outputs)]
+    return MicroProgram(generated.parts, name, text, values, [str(t) for t in targets], operators, regions, fields, "\n".join(notes))
 
 
 def _check_targets(host: Target, names: Sequence[str]) -> None:

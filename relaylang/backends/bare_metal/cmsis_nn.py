@@ -156,15 +156,15 @@ class _Writer:
         ratio = layer.scale * 6553.5 if wide else min(layer.scale * 2.0**26, 2.0**31 - 1)
         multiplier, right = multiplier_and_shift(ratio)
         shift = 31 - right
-        given = [self.operands[0], *map(str, (rows, row, multiplier, shift))]
+        operands = [self.operands[0], *map(str, (rows, row, multiplier, shift))]
         if not wide:
-            self.lines.append(f"arm_softmax_s8({', '.join([*given, str(-((31 << 26) >> shift)), 'out0'])});")
+            self.lines.append(f"arm_softmax_s8({', '.join([*operands, str(-((31 << 26) >> shift)), 'out0'])});")
             self.lines.append("return 0;")
             return
         for name, values in (("exponents", _EXPONENTS), ("reciprocals", _RECIPROCALS)):
             self.constant(name, values)
         self.lines.append("const cmsis_nn_softmax_lut_s16 tables = {(const int16_t*)exponents, (const int16_t*)reciprocals};")
-        self.call("arm_softmax_s16", *given, "&tables", "out0")
+        self.call("arm_softmax_s16", *operands, "&tables", "out0")
 
     def sum(self, layer: Sum) -> None:
         numbers, left = [], LEFT[self.dtype]
@@ -239,8 +239,8 @@ def _workspace(layer: Conv, channels: int, kh: int, kw: int) -> int:
     unfolded = max(4 * -(-window // 16) * 16, (kw + layer.pad[1] + layer.pad[3] + 1) * channels)
     if not layer.depthwise:
         return unfolded
-    whole = unfolded + layer.weight.size if channels == 1 else 0
-    return max(2 * channels * kh * kw, 4 * _BLOCK * kh * kw, whole)
+    im2col = unfolded + layer.weight.size if channels == 1 else 0
+    return max(2 * channels * kh * kw, 4 * _BLOCK * kh * kw, im2col)
 
 
 def region_source(prefix: str, region: Region) -> Code:
@@ -249,8 +249,8 @@ def region_source(prefix: str, region: Region) -> Code:
     assert isinstance(composite, Call) and isinstance(composite.op, Function)
     layer = layer_of(composite, approximate=True)  # `partitioned` has refused what may not differ
     first = next(node for node in composite_nodes(composite.op) if isinstance(node, Call))
-    given = dict(zip(composite.op.params, composite.args))
-    data = [given[arg] for arg in first.args[: 2 if isinstance(layer, (Sum, Product)) else 1] if isinstance(arg, Var)]
+    bindings = dict(zip(composite.op.params, composite.args))
+    data = [bindings[arg] for arg in first.args[: 2 if isinstance(layer, (Sum, Product)) else 1] if isinstance(arg, Var)]
     numbers = {id(param): n for n, param in enumerate(region.function.params)}
     shape = _shape(composite)
     dtype = tensor_of(composite, "its result").dtype

@@ -43,13 +43,13 @@ def host_library(target: Target, path: str, text: str, externals: Mapping[str, b
     if folder == Path():
         raise RelayError(error("R0617", "the program calls CMSIS-NN, and nothing says where that is", notes=_HELP))
     headers = folder / "Include"
-    found = sorted(folder.rglob(_LIBRARY))
-    for what, there in ((f"Include/{HEADER}", (headers / HEADER).is_file()), (_LIBRARY, bool(found))):
+    libraries = sorted(folder.rglob(_LIBRARY))
+    for what, there in ((f"Include/{HEADER}", (headers / HEADER).is_file()), (_LIBRARY, bool(libraries))):
         if not there:
             raise RelayError(error("R0617", f"the folder {folder} of CMSIS-NN has no {what}", notes=_HELP))
     flags = shlex.join([f"-I{headers.resolve()}", f"-D{SINGLE_ROUNDING}"])
     options = {**target.options, "cflags": f"{target.get('cflags', '')} {flags}"}
-    return library(Target(target.name, options), text + _PROBE, {**externals, _LIBRARY: found[0].read_bytes()})
+    return library(Target(target.name, options), text + _PROBE, {**externals, _LIBRARY: libraries[0].read_bytes()})
 
 
 def calls_cmsis_nn(externals: Mapping[str, bytes]) -> bool:

@@ -19,8 +19,8 @@ def check_workspace(size: int, limit: int, programs: Iterable[Program]) -> None:
         return
     notes: list[str] = []
     span = None
-    found = max((_peak(program) for program in programs), key=lambda peak: peak[0], default=(0, None))
-    used, function = found
+    peak = max((_peak(program) for program in programs), key=lambda peak: peak[0], default=(0, None))
+    used, function = peak
     if function is not None:
         calls = [call for f in (function, *_inside(function)) for call in calls_of(f)]
         names = list(dict.fromkeys(call.op.name for call in calls))  # type: ignore[attr-defined]
@@ -53,12 +53,12 @@ def _peak(program: Program) -> tuple[int, Function | None]:
 
 def _slots(items: Sequence[object]) -> list[Slot]:
     """The slots of the arena. The lives of those that are written over another one are its own."""
-    found: dict[int, Slot] = {}
+    slots: dict[int, Slot] = {}
     for item in items:
         if isinstance(item, (Run, Outside, Turns)):
-            made = [*item.outputs, *([item.work] if item.work is not None else [])]
-            found.update({id(s): s for s in made if s.kind == "made" and not s.fixed and s.first >= 0})
-    return list(found.values())
+            own = [*item.outputs, *([item.work] if item.work is not None else [])]
+            slots.update({id(s): s for s in own if s.kind == "made" and not s.fixed and s.first >= 0})
+    return list(slots.values())
 
 
 __all__ = ["check_workspace"]

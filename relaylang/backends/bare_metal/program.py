@@ -116,14 +116,14 @@ class MicroProgram(AotProgram):
         included = {f'#include "{DRIVER}"': stand_in, f'#include "{self.name}.h"': self.header}
 
         def alone(content: bytes) -> bytes:
-            for line, found in included.items():
-                content = content.replace(line.encode(), found.encode())
+            for line, header in included.items():
+                content = content.replace(line.encode(), header.encode())
             return content
 
-        given = {name: alone(content) if name.endswith(".c") else content for name, content in self._externals.items()}
+        sources = {name: alone(content) if name.endswith(".c") else content for name, content in self._externals.items()}
         if self.regions:
             text = f'{text}#include <stddef.h>\n__attribute__((visibility("default"))) {_POINTER};\n'
-        library = open_library(self._compiled(text, given))
+        library = open_library(self._compiled(text, sources))
         if self.regions:
             self._answered(library)
         if calls_cmsis_nn(self._externals):

@@ -89,9 +89,9 @@ def loads(content: bytes, threads: int | None = None, source: str = "what was gi
 
     Raises `RelayError` (R0641) where the bytes are no such archive, are damaged, or are of another version.
     """
-    found = read_sealed(content, source)
+    files = read_sealed(content, source)
     try:
-        manifest, metadata = document(found["manifest.json"]), document(found["metadata.json"], "its metadata.json")
+        manifest, metadata = document(files["manifest.json"]), document(files["metadata.json"], "its metadata.json")
         if (manifest.get("format"), manifest.get("version"), metadata.get("version")) != (FORMAT, VERSION, TVM_VERSION):
             versions = f"{shown(manifest.get('version'))} and {shown(metadata.get('version'))}"
             raise ValueError(f"its versions are {versions}, not {VERSION} and {TVM_VERSION}")
@@ -99,7 +99,7 @@ def loads(content: bytes, threads: int | None = None, source: str = "what was gi
         if len(manifest["modules"]) != 1:
             raise ValueError(f"it holds {len(manifest['modules'])} modules; relay runs archives of one")
         ((module, record),) = manifest["modules"].items()
-        return _program(module, record, metadata["modules"][module], found)
+        return _program(module, record, metadata["modules"][module], files)
     except RelayError:
         raise
     except (KeyError, ValueError) as problem:
@@ -107,14 +107,14 @@ def loads(content: bytes, threads: int | None = None, source: str = "what was gi
         raise not_an_artifact(source, said[:300]) from None
 
 
-def _program(module: str, record: Mapping[str, Any], metadata: Mapping[str, Any], found: dict[str, bytes]) -> MicroProgram:
+def _program(module: str, record: Mapping[str, Any], metadata: Mapping[str, Any], files: dict[str, bytes]) -> MicroProgram:
     name = record["name"]
     inputs, outputs, structure = read_tensors(record)
     if [len(names) for names in record["fields"]] != [len(inputs), len(outputs)]:
         raise ValueError("its manifest's `fields` must name all inputs and outputs")
-    own = {kind: found[place] for kind, place in record["files"].items()}
+    own = {kind: files[place] for kind, place in record["files"].items()}
     source, header = (own.pop(f"{name}.{suffix}").decode() for suffix in ("c", "h"))
-    regions = read_regions(record["regions"], found)
+    regions = read_regions(record["regions"], files)
     if len(metadata["memory"]["functions"]["main"]) != 1:
         raise ValueError("metadata.json must describe one `main`")
     main = metadata["memory"]["functions"]["main"][0]
@@ -143,8 +143,8 @@ def _program(module: str, record: Mapping[str, Any], metadata: Mapping[str, Any]
     return MicroProgram(
         parts,
         module,
-        found[f"src/{module}.relay"].decode(),
-        parse_params(found[f"parameters/{module}.params"]),
+        files[f"src/{module}.relay"].decode(),
+        parse_params(files[f"parameters/{module}.params"]),
         metadata["target"],
         operators,
         regions,

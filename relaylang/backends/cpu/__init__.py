@@ -76,12 +76,12 @@ def _manifest(program: Program, entry: str, isa: Isa, options: Mapping[str, Any]
 
 def _aligned(program: Program) -> tuple[int, ...]:
     """The parameters that should begin at a line of the cache, by their numbers."""
-    found: set[int] = set()
+    aligned: set[int] = set()
     for item in every(program.run):
         if isinstance(item, Run):
             views = (v for p, v in zip(item.kernel.params, item.inputs) if p.name in item.kernel.aligned)
-            found.update(v.slot.number for v in views if v.slot.kind == "param")
-    return tuple(sorted(found))
+            aligned.update(v.slot.number for v in views if v.slot.kind == "param")
+    return tuple(sorted(aligned))
 
 
 def _emitter(program: Program, manifest: Manifest, isa: Isa) -> Emitter:
@@ -134,17 +134,17 @@ def emit(
     if step in DEVICES:
         return for_device(lower_module(mod, entry, params, SCALAR), DEVICES[step], _title(entry))
     compiler = Compiler(options or {}) if isa is None or step == "asm" else None
-    found = BY_NAME[isa] if isa else compiler.isa  # type: ignore[union-attr]
+    machine = BY_NAME[isa] if isa else compiler.isa  # type: ignore[union-attr]
     if any(one.name == step for one in GRAPH):
-        graph = graph_after(step, Setting(mod, entry, found, frozenset(params)))
+        graph = graph_after(step, Setting(mod, entry, machine, frozenset(params)))
         return graph.astext(show_meta_data=False).rstrip("\n") + "\n"
     schedule = schedule_of(options or {})
-    program = _program(mod, entry, params, found, schedule, options or {})
+    program = _program(mod, entry, params, machine, schedule, options or {})
     report(schedule, kernels_of(program))
     if step == "space":
         return spaces(program)
-    manifest = _manifest(program, entry, found, options or {}, "" if isa else compiler.machine)  # type: ignore[union-attr]
-    emitter = _emitter(program, manifest, found)
+    manifest = _manifest(program, entry, machine, options or {}, "" if isa else compiler.machine)  # type: ignore[union-attr]
+    emitter = _emitter(program, manifest, machine)
     text = emitter.file(program, _title(entry))
     if step == "loops":
         return listing(program, emitter, _title(entry))
@@ -222,20 +222,20 @@ def build(program: Program, compiler: Compiler, options: Mapping[str, Any], para
         with timed("c"):
             text = emitter.file(program, _title(entry))
             units = emitter.units(program)
-    found = outsiders([program])
+    external = outsiders([program])
     with timed("library"):
-        library = compiler.compile(units, text, options.get("keep-c"), objects(found, compiler))
+        library = compiler.compile(units, text, options.get("keep-c"), objects(external, compiler))
     graph = graph_json(program, places=keeps)
     values: dict[str, np.ndarray] = {}
     for name, _ in program.params:
         values[name] = program.constants[name] if name in program.constants else params[name]
     if why_not(manifest.machine, manifest.features) is not None:
-        return ForeignArtifact(Packed(library, manifest, values, text, graph, parts(found)))
-    calls = callables(manifest.externals, parts(found), "the program", [op.code.call for op, _ in found])
+        return ForeignArtifact(Packed(library, manifest, values, text, graph, parts(external)))
+    calls = callables(manifest.externals, parts(external), "the program", [op.code.call for op, _ in external])
     try:
-        return CpuArtifact(library, manifest, values, text, graph=graph, externals=parts(found), calls=calls)
+        return CpuArtifact(library, manifest, values, text, graph=graph, externals=parts(external), calls=calls)
     except RelayError as e:
-        raise unlinked(e, found) from None
+        raise unlinked(e, external) from None
 
 
 __all__ = ["STEPS", "Kernel", "build", "compile_for", "emit", "emit_c", "kernels_of", "lower_module"]

@@ -54,8 +54,8 @@ def sweep(folder: Path, limit: int = LIMIT) -> None:
     entries = []
     for entry in os.scandir(folder):
         with contextlib.suppress(OSError):
-            found = entry.stat()
-            entries.append((found.st_mtime, found.st_size, entry.path))
+            stat = entry.stat()
+            entries.append((stat.st_mtime, stat.st_size, entry.path))
     total = sum(size for _, size, _ in entries)
     if total <= limit:
         return

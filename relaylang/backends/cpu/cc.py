@@ -82,8 +82,8 @@ class Compiler:
     def __init__(self, options: Mapping[str, Any]) -> None:
         tools = find_toolchain(options)
         self.command = list(tools.command)
-        given = (("cflags", "the flags"), ("cross-compiler-options", "the cross compiler's options"))
-        extra = anchored([word for key, what in given for word in words_of(str(options.get(key) or ""), what)])
+        option_names = (("cflags", "the flags"), ("cross-compiler-options", "the cross compiler's options"))
+        extra = anchored([word for key, what in option_names for word in words_of(str(options.get(key) or ""), what)])
         macros = macros_of([*self.command, *tools.flags, *extra]) if extra else tools.macros
         self.macros = macros
         #: The machine that it compiles for, "" where it does not say.
@@ -110,12 +110,12 @@ class Compiler:
                 raise RelayError(error("R0001", f"cannot write {keep}: {(e.strerror or str(e)).lower()}")) from None
         keys = [self._key(*(["once"] if unit.once else []), unit.text) for unit in units]
         others = dict(objects or {})
-        whole = self._key(*keys, *(hashlib.sha256(content).hexdigest() for content in others.values()))
-        library = cached(whole)
+        key = self._key(*keys, *(hashlib.sha256(content).hexdigest() for content in others.values()))
+        library = cached(key)
         if library is None:
             with cleaned_up():
                 library = self._built(units, keys, text, others)
-            store(whole, library)
+            store(key, library)
         return library
 
     def _built(self, units: Sequence[Unit], keys: Sequence[str], text: str, others: Mapping[str, bytes]) -> bytes:
@@ -134,11 +134,11 @@ class Compiler:
     def object(self, text: str) -> bytes:
         """The object code of a C text, from the cache where it was compiled before."""
         key = self._key(text)
-        found = cached(key)
-        if found is None:
-            found = self._alone(["-c"], "model.c", text.encode(), "model.o", text)
-            store(key, found)
-        return found
+        code = cached(key)
+        if code is None:
+            code = self._alone(["-c"], "model.c", text.encode(), "model.o", text)
+            store(key, code)
+        return code
 
     def link(self, content: bytes, machine: str) -> bytes:
         """The shared library of an object for a machine. Raises `RelayError` (R0641) where this compiler is for another."""
@@ -151,10 +151,10 @@ class Compiler:
         """What the compiler makes of one file."""
         try:
             with cleaned_up(), tempfile.TemporaryDirectory(prefix="relay-", ignore_cleanup_errors=True) as folder:
-                given, made = Path(folder) / source, Path(folder) / target
-                given.write_bytes(content)
-                self._call(Processes(), [*flags, "-o", str(made), str(given), *rest], made)
-                return made.read_bytes()
+                source_file, target_file = Path(folder) / source, Path(folder) / target
+                source_file.write_bytes(content)
+                self._call(Processes(), [*flags, "-o", str(target_file), str(source_file), *rest], target_file)
+                return target_file.read_bytes()
         except _Failure as failure:
             raise RelayError(self._failed(text, failure)) from None
         except OSError as e:
@@ -168,7 +168,7 @@ class Compiler:
     def _build(self, folder: Path, units: Sequence[Unit], keys: Sequence[str], others: Mapping[str, bytes]) -> bytes:
         processes = Processes()
 
-        def made(number: int) -> Path:
+        def object_file(number: int) -> Path:
             target = folder / f"part{number}.o"
             known = cached(keys[number]) if len(units) > 1 else None
             if known is not None:
@@ -183,7 +183,7 @@ class Compiler:
 
         with ThreadPoolExecutor(min(len(units), usable_cpus())) as pool:
             try:
-                parts = [str(part) for part in pool.map(made, range(len(units)))]
+                parts = [str(part) for part in pool.map(object_file, range(len(units)))]
             except BaseException:
                 # The pool waits for its threads: what they wait for must end first.
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -250,23 +250,23 @@ def _kernels(said: str, source: Path) -> list[str]:
         return []
     starts = {n: match[1] for n, line in enumerate(text, 1) if (match := _KERNEL.match(line))}
     places = [int(place) for place in re.findall(rf"{re.escape(source.name)}:(\d+)", said)]
-    found = [starts[at] for place in places for at in [n for n in starts if n <= place][-1:]]
-    return list(dict.fromkeys(found)) if places else sorted(starts.values())
+    begins = [starts[at] for place in places for at in [n for n in starts if n <= place][-1:]]
+    return list(dict.fromkeys(begins)) if places else sorted(starts.values())
 
 
 def _described(names: Sequence[str], text: str) -> list[str]:
     """A note with the first of some kernels, and the comments on them in a C text."""
     lines = text.splitlines()
     starts = {match[1]: n for n, line in enumerate(lines) if (match := _KERNEL.match(line))}
-    found = []
+    described = []
     for name in names[:3]:
         docs: list[str] = []
         at = starts.get(name, 0)
         while at > 0 and lines[at - 1].startswith("// "):
             at -= 1
             docs.insert(0, lines[at][3:])
-        found.append(f"{name} ({'; '.join(docs[:2])})" if docs else name)
-    return [f"in the kernel {', '.join(found)}{', ...' if len(names) > 3 else ''}"] if found else []
+        described.append(f"{name} ({'; '.join(docs[:2])})" if docs else name)
+    return [f"in the kernel {', '.join(described)}{', ...' if len(names) > 3 else ''}"] if described else []
 
 
 #: How the C of a kernel's function begins.

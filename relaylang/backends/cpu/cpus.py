@@ -187,9 +187,9 @@ def unknown_processor(command: str, asked: str, said: str, known: Sequence[str],
     bad = next((w for w in re.findall(r"[‘'`]([^’'`]+)[’'`]", said) if w.lstrip("-m") in words or w in words), "")
     notes = []
     for word in [bad.lstrip("-")] if bad else reversed(words):
-        found = near(word, known)
-        if found and found != word:
-            notes.append(f"did you mean {found}?")
+        nearest = near(word, known)
+        if nearest and nearest != word:
+            notes.append(f"did you mean {nearest}?")
             break
     if known:
         notes.append(f"it knows: {', '.join(known)}")

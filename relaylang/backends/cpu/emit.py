@@ -133,18 +133,18 @@ class Emitter:
     def _shared(self, kernel: Kernel) -> dict[str, str]:
         """The kernel's own functions, each given a name by its text, so that equal ones are one."""
         names: dict[str, str] = {}
-        for made in kernel.functions:
-            name = self.blocks.get(id(made))
+        for function in kernel.functions:
+            name = self.blocks.get(id(function))
             if name is None:
-                code = Renderer(0, {**names, made.name: "BLOCK"}).function(made)
+                code = Renderer(0, {**names, function.name: "BLOCK"}).function(function)
                 text = "\n".join(code.lines)
                 name = f"block_{_digest(text)}"
                 if not code.calls:  # calls are of the kernel's functions, whatever they are in the next kernel
-                    self.blocks[id(made)] = name
+                    self.blocks[id(function)] = name
                 if name not in self.pieces:
-                    signature = Renderer(0, {made.name: name}).signature(made)
+                    signature = Renderer(0, {function.name: name}).signature(function)
                     self._add(name, text.replace("BLOCK(", f"{name}("), signature, code.calls, code.helpers)
-            names[made.name] = name
+            names[function.name] = name
         return names
 
     def _declarations(self, kernel: Kernel, code: Renderer) -> list[str]:
@@ -179,13 +179,13 @@ class Emitter:
     def kernel(self, item: Run) -> list[tuple[str, Stage]]:
         """The C functions of the stages of an instruction's kernel."""
         kernel = item.kernel
-        made = self.numbers.get(id(kernel))
-        if made is None:
-            made = self.numbers[id(kernel)] = self._stages(kernel)
-        for number, (name, _) in enumerate(made):
-            head = f"{item.text} (stage {number + 1} of {len(made)})" if len(made) > 1 else item.text
+        stages = self.numbers.get(id(kernel))
+        if stages is None:
+            stages = self.numbers[id(kernel)] = self._stages(kernel)
+        for number, (name, _) in enumerate(stages):
+            head = f"{item.text} (stage {number + 1} of {len(stages)})" if len(stages) > 1 else item.text
             self._note(name, [head, *origins(item.function)])
-        return made
+        return stages
 
     def _note(self, name: str, lines: Sequence[str]) -> None:
         known = self.notes.setdefault(name, [])
@@ -312,22 +312,22 @@ class Emitter:
         self.called.add(name)
         op, turns = item.op, self._number(item.op.turns)
         work = f"arena + {self._number(item.work.offset)}"
-        at, taken, given, kept = item.region.arena_bytes, ["&turn"], [], []
+        at, taken, results, kept = item.region.arena_bytes, ["&turn"], [], []
         for number, (view, result) in enumerate(zip(item.inputs[: op.states], item.results)):
             size = self._number(result.size * SIZES[result.slot.dtype])
             kept.append(f"{pad}if ({turns} == 0) memcpy({self._at(result)}, {self._at(view)}, {size});")
             if number in item.in_place:
-                given.append(f"(char*)({self._at(result)})")
+                results.append(f"(char*)({self._at(result)})")
                 taken.append(f"n ? (const char*)({self._at(result)}) : (const char*)({self._at(view)})")
                 continue
             first, second = (f"{work} + {self._number(at + n * view.slot.bytes)}" for n in range(2))
             at += 2 * view.slot.bytes
             taken.append(f"n ? (const char*)(n % 2 ? {first} : {second}) : (const char*)({self._at(view)})")
-            given.append(f"n == {turns} - 1 ? (char*)({self._at(result)}) : n % 2 ? {second} : {first}")
+            results.append(f"n == {turns} - 1 ? (char*)({self._at(result)}) : n % 2 ? {second} : {first}")
         taken += [self._at(view) for view in item.inputs[op.states :]]
         for result, row in zip(item.results[op.states :], op.rows):
             step = self._number(prod(row.shape) * SIZES[row.dtype])  # type: ignore[arg-type]
-            given.append(f"(char*)({self._at(result)}) + n * (long){step}")
+            results.append(f"(char*)({self._at(result)}) + n * (long){step}")
         if self.sizes:
             taken.append(self.sizes)
         return [
@@ -335,7 +335,7 @@ class Emitter:
             f"{pad}for (long n = 0; n < {turns}; n++) {{",
             f"{pad}  const {CTYPES[op.first.dtype]} turn = {literal(op.first.data.item(), op.first.dtype)} + n;",
             f"{pad}  const void* const taken[] = {{{', '.join(taken)}}};",
-            f"{pad}  void* const given[] = {{{', '.join(given)}}};",
+            f"{pad}  void* const given[] = {{{', '.join(results)}}};",
             f"{pad}  {name}(taken, given, params, fixed, {work}, threads);",
             f"{pad}}}",
         ]

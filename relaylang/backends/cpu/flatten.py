@@ -172,10 +172,10 @@ class _Flattener:
             env.values[param] = self._unpack(new, new.checked_type)
         self.active[id(function)] = [0]
         body = self._expr(self._evaluate(function.body, env), function.body)
-        whole = Function([*params, *self.holes.values()], body, None, (), {}, function.span)
+        flattened = Function([*params, *self.holes.values()], body, None, (), {}, function.span)
         if self.unrolled:  # each turn of a loop has types of its own
-            check(whole, module=self.mod, fresh=True)
-        return whole
+            check(flattened, module=self.mod, fresh=True)
+        return flattened
 
     def _evaluate(self, expr: Expr, env: Env) -> Value:
         """Run the steps on a stack of generators."""
@@ -194,9 +194,9 @@ class _Flattener:
             # What a call of a function does not change is evaluated where the function was written.
             while inner_env.outer is not None and not self.needs(inner, inner_env.function):
                 inner_env = inner_env.outer
-            found = _known(inner, inner_env)
-            if found is not None:
-                send = found
+            known = _known(inner, inner_env)
+            if known is not None:
+                send = known
                 continue
             self.count += 1
             if self.count > MAX_NODES:
@@ -220,10 +220,10 @@ class _Flattener:
                     values.append((yield (item, env)))
                 return values
             case TupleGetItem(tuple_value, index):
-                whole = yield (tuple_value, env)
-                if isinstance(whole, list):
-                    return whole[index]  # type: ignore[no-any-return]
-                return self._field(self._expr(whole, expr), index, expr.checked_type)
+                field_values = yield (tuple_value, env)
+                if isinstance(field_values, list):
+                    return field_values[index]  # type: ignore[no-any-return]
+                return self._field(self._expr(field_values, expr), index, expr.checked_type)
             case Let():
                 node: Expr = expr
                 while isinstance(node, Let):
@@ -301,8 +301,8 @@ class _Flattener:
                 stack.extend((v, place) for v in reversed(value))
             else:
                 args.append(self._expr(value, place))
-        made = self._new(Call(op, [*args, *(typed_constant(c.data) for c in constants_of(op))], None, (), expr.span or function.span))
-        return self._unpack(typed(made, function.body.checked_type), function.body.checked_type)
+        call = self._new(Call(op, [*args, *(typed_constant(c.data) for c in constants_of(op))], None, (), expr.span or function.span))
+        return self._unpack(typed(call, function.body.checked_type), function.body.checked_type)
 
     def _check_recursion(self, call: Call, function: Function, running: list[int]) -> None:
         """Raise `Recursion` for one that cannot be written out as its calls."""
@@ -356,18 +356,18 @@ class _Flattener:
         if form is None or (env.turn is not None and env.turn.depth >= _DEEPEST) or not begins(form, values):
             return None
         first, limit = whole_number(values[form.turn]), whole_number((yield (form.limit, Env(callee.env, function, env.turn))))
-        given = [value for n in form.states if isinstance(value := values[n], Expr)]
+        state_values = [value for n in form.states if isinstance(value := values[n], Expr)]
         if (
             first is None
             or limit is None
             or not LEAST <= limit - first <= _MOST_TURNS
-            or not all(is_static(x.checked_type) for x in given)
+            or not all(is_static(x.checked_type) for x in state_values)
         ):
             return None
         params, start = function.params, values[form.turn]
         assert isinstance(start, Constant)
         turn = typed_var("(turn)", start.checked_type)
-        states = {typed_var(f"(state{n})", v.checked_type): v for n, v in enumerate(given)}
+        states = {typed_var(f"(state{n})", v.checked_type): v for n, v in enumerate(state_values)}
         own = Turn(env.turn)
         inner = Env(callee.env, function, own)
         inner.values.update((p, v) for n, (p, v) in enumerate(zip(params, values)) if n not in form.rows)
@@ -387,12 +387,12 @@ class _Flattener:
             own.outer.fresh |= own.fresh
         if [x.checked_type for x in results[: len(states)]] != [x.checked_type for x in states]:
             return None
-        made = loop_call(turn, start, limit - first, states, results, own.fresh, self.fixed, self.loops)
-        if made is None:
+        call = loop_call(turn, start, limit - first, states, results, own.fresh, self.fixed, self.loops)
+        if call is None:
             return None
         self.loops += 1
         self.unrolled = True
-        fields = self._unpack(self._new(made), made.checked_type)
+        fields = self._unpack(self._new(call), call.checked_type)
         assert isinstance(fields, list)
         outer = Env(callee.env, function, env.turn)
         outer.values.update(zip(params, values))
@@ -400,13 +400,13 @@ class _Flattener:
         outer.values.update(zip([params[n] for n in (*form.states, *form.rows)], fields))
         return (yield (form.end, outer))
 
-    def _field(self, whole: Expr, index: int, ty: Type | None) -> Value:
-        key = (id(whole), index)
-        found = self.fields.get(key)
-        if found is None:
-            found = self.fields[key] = self._new(typed(TupleGetItem(whole, index, whole.span), ty))
-            self.kept.append(whole)
-        return self._unpack(found, ty)
+    def _field(self, source: Expr, index: int, ty: Type | None) -> Value:
+        key = (id(source), index)
+        access = self.fields.get(key)
+        if access is None:
+            access = self.fields[key] = self._new(typed(TupleGetItem(source, index, source.span), ty))
+            self.kept.append(source)
+        return self._unpack(access, ty)
 
     def _unpack(self, expr: Expr, ty: Type | None) -> Value:
         """A value of a tuple type as its fields."""
@@ -420,9 +420,9 @@ class _Flattener:
             raise unsupported("a function as a value cannot be compiled", place)
         if isinstance(value, list):
             fields = [self._expr(v, place) for v in value]
-            whole = _same_tuple(fields)
-            if whole is not None:
-                return whole
+            source = _same_tuple(fields)
+            if source is not None:
+                return source
             return self._new(typed(Tuple(fields, place.span), TupleType([_type(f) for f in fields])))
         return value
 
@@ -451,19 +451,19 @@ def _same_tuple(fields: list[Expr]) -> Expr | None:
     """The tuple whose fields these are, all and in order."""
     if not fields or not isinstance(fields[0], TupleGetItem):
         return None
-    whole = fields[0].tuple_value
-    ty = whole.checked_type
+    source = fields[0].tuple_value
+    ty = source.checked_type
     if not isinstance(ty, TupleType) or len(ty.fields) != len(fields):
         return None
-    same = all(isinstance(f, TupleGetItem) and f.tuple_value is whole and f.index == n for n, f in enumerate(fields))
-    return whole if same else None
+    same = all(isinstance(f, TupleGetItem) and f.tuple_value is source and f.index == n for n, f in enumerate(fields))
+    return source if same else None
 
 
 def _known(expr: Expr, env: Env) -> Value | None:
     scope: Env | None = env
     while scope is not None:
-        found = scope.done.get(id(expr))
-        if found is not None:
-            return found
+        value = scope.done.get(id(expr))
+        if value is not None:
+            return value
         scope = scope.outer
     return None

@@ -29,9 +29,9 @@ def _squares(
     They are its registers, the statements that begin, those of all taps, and a row's sums of four columns. A pair of rows
     has two registers for a vector of columns.
     """
-    whole, left = divmod(rows, 2)
+    even, left = divmod(rows, 2)
     vec, half = ir.vector(arith.total, 4), ir.vector(arith.weight, 16)
-    c = ir.Local("c", vec, (2 * (whole + left), vectors), ir.REGISTERS, zero=begin is None)
+    c = ir.Local("c", vec, (2 * (even + left), vectors), ir.REGISTERS, zero=begin is None)
     b = ir.Local("b", half, (2 * vectors,), ir.REGISTERS)
     i, h, v, k = ir.Var("i"), ir.Var("h"), ir.Var("v"), ir.Var("k")
 
@@ -46,8 +46,8 @@ def _squares(
         product = ir.Intrinsic(arith.fma, (a.var, ir.load(b, v * 2 + h), ir.load(c, number * 2 + h, v)), vec)
         return [a, columns(ir.store(c, product, number * 2 + h, v))]
 
-    every: ir.Body = [ir.loop("i", 0, whole, pair(i, apart), ir.UNROLLED)] if whole else []
-    every += [ir.Block(pair(ir.number(whole), 0))] if left else []
+    every: ir.Body = [ir.loop("i", 0, even, pair(i, apart), ir.UNROLLED)] if even else []
+    every += [ir.Block(pair(ir.number(even), 0))] if left else []
     row = ir.load(ir.Var("q", f"const {arith.weight}*"), k * (vectors * 32) + v * 32 + h * 16, lanes=16, aligned=True)
     step = ir.loop("k", 0, taps, [b, columns(ir.store(b, row, v * 2 + h)), *every], ir.UNROLLED)
     start: ir.Body = []
@@ -56,7 +56,7 @@ def _squares(
             four = ir.load(begin, v * 4, lanes=4, aligned=True)
             two = ir.mix(four, four, [2 * n, 2 * n + 1] * 2)
             held = ir.store(c, two, i * 2 + n, v)
-            start.append(ir.loop("i", 0, whole + left, [ir.loop("v", 0, vectors, [held], ir.UNROLLED)], ir.UNROLLED))
+            start.append(ir.loop("i", 0, even + left, [ir.loop("v", 0, vectors, [held], ir.UNROLLED)], ir.UNROLLED))
 
     def sums(number: ir.Expr, odd: int, v: ir.Expr) -> ir.Expr:
         return ir.mix(ir.load(c, number * 2, v), ir.load(c, number * 2 + 1, v), [2, 3, 6, 7] if odd else [0, 1, 4, 5])
@@ -76,9 +76,9 @@ def _stored(sums: Callable[[ir.Expr, int, ir.Expr], ir.Expr], rows: int, vectors
         return ir.Block([to, ir.loop("v", 0, vectors, [ir.store(to.var, value, v * 4)], ir.UNROLLED)])
 
     def all_rows(added: bool) -> ir.Body:
-        whole, left = divmod(rows, 2)
-        pairs: ir.Body = [ir.loop("i", 0, whole, [put(i, 0, added), put(i, 1, added)], ir.UNROLLED)] if whole else []
-        return [*pairs, put(ir.number(whole), 0, added)] if left else pairs
+        even, left = divmod(rows, 2)
+        pairs: ir.Body = [ir.loop("i", 0, even, [put(i, 0, added), put(i, 1, added)], ir.UNROLLED)] if even else []
+        return [*pairs, put(ir.number(even), 0, added)] if left else pairs
 
     return [ir.If(ir.Var("first"), all_rows(False), all_rows(True))]
 

@@ -57,9 +57,9 @@ class _Graph:
 
     def entry(self, slot: Slot) -> _Entry:
         """The node that gives a slot's whole tensor."""
-        found = self.writers[_key(slot)]
-        if len(found) > 1:
-            self._node("tvm_op", f"{self.prefix}_join_{len(self.nodes)}", found, [View(slot, slot.shape)], {"func_name": "__nop"})
+        writers = self.writers[_key(slot)]
+        if len(writers) > 1:
+            self._node("tvm_op", f"{self.prefix}_join_{len(self.nodes)}", writers, [View(slot, slot.shape)], {"func_name": "__nop"})
         return self.writers[_key(slot)][0]
 
     def instruction(self, item: Instruction) -> None:
@@ -125,8 +125,8 @@ def _reads(item: Instruction) -> list[Slot]:
     if not isinstance(item, Branch):
         return _taken(item)
     inner = walk([item])
-    made = {id(s) for i in inner for s in i.outputs}
-    return [s for i in inner for s in _taken(i) if id(s) not in made]
+    local = {id(s) for i in inner for s in i.outputs}
+    return [s for i in inner for s in _taken(i) if id(s) not in local]
 
 
 def _taken(item: Instruction) -> list[Slot]:

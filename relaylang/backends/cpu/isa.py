@@ -47,11 +47,11 @@ def from_macros(macros: str) -> Isa:
     """The instruction set that a compiler's predefined macros announce (`cc -dM -E`), with its features."""
     features = announced(macros)
     if "avx512f" in features:
-        found = AVX512
+        base = AVX512
     elif {"avx2", "fma"} <= features:
-        found = AVX2
+        base = AVX2
     elif "__ARM_NEON" in macros:
-        found = NEON
+        base = NEON
     else:
-        found = GENERIC
-    return replace(found, features=features)
+        base = GENERIC
+    return replace(base, features=features)

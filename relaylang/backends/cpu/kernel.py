@@ -77,10 +77,10 @@ class Recipe(Tensor):
 
     def at(self, nest: Nest, index: Sequence[Index]) -> Scalar:
         key = (self, *[id(nest.same(i)) for i in index])
-        found = nest.elements.get(key)
-        if found is None:
-            found = nest.elements[key] = self._f(nest, index)
-        return found
+        element = nest.elements.get(key)
+        if element is None:
+            element = nest.elements[key] = self._f(nest, index)
+        return element
 
 
 class Number(Tensor):
@@ -231,10 +231,10 @@ class Kernel:
         def pick(name: str, *rest: Any) -> Any:
             return self.space.pick(prefix + name, *rest)
 
-        found = turned(nest, self.isa, f"{self.name}_turn{len(self.functions)}")
-        if found is not None and pick("turn", ("squares", "loops"), "squares") == "squares":
-            self.functions.append(found[0])
-            self.stage(body=found[1])
+        turned_nest = turned(nest, self.isa, f"{self.name}_turn{len(self.functions)}")
+        if turned_nest is not None and pick("turn", ("squares", "loops"), "squares") == "squares":
+            self.functions.append(turned_nest[0])
+            self.stage(body=turned_nest[1])
             return
         body = nest.build()
         if body:

@@ -20,8 +20,8 @@ Outsiders = Sequence[tuple[ExternalOp, Span | None]]
 
 def outsiders(programs: Iterable[Program]) -> Outsiders:
     """The external code of programs, each once, in the order of the library's table of calls."""
-    found = {id(op): (op, program.places[id(op)]) for program in programs for op in program.externals}
-    return list(found.values())
+    externals = {id(op): (op, program.places[id(op)]) for program in programs for op in program.externals}
+    return list(externals.values())
 
 
 def records(found: Outsiders) -> tuple[External, ...]:

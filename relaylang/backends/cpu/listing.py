@@ -89,9 +89,9 @@ class _Page:
         return f"{' '.join(names)}{flow}"
 
     def new(self, name: str) -> bool:
-        found = name not in self.done
+        known = name not in self.done
         self.done.add(name)
-        return found
+        return known
 
     def kernel(self, kernel: Kernel, names: Sequence[str]) -> None:
         shared = self.emitter.shared[id(kernel)]

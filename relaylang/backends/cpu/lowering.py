@@ -94,9 +94,9 @@ def lower_function(
 
 
 def _lowered(source: Source, kernel: Kernel) -> Kernel:
-    function, numbers, given, wanted, done = source
+    function, numbers, strides, wanted, done = source
     kernel.source = source
-    anchors, roots = _tensors(kernel, function, numbers, given)
+    anchors, roots = _tensors(kernel, function, numbers, strides)
     for i, root in enumerate(roots):
         kernel.outs.append(Buf(f"out{i}", root.shape, root.dtype, wanted[i] if i < len(wanted) else None))
     _emit(kernel, anchors, roots, done)
@@ -139,10 +139,10 @@ def parts_of(function: Function, numbers: Mapping[Var, Constant]) -> list[Part] 
         return None
     out = []
     for shape, first, tensor in parts():
-        found = _selected(kernel, tensor)
-        whole = found is not None and found.start == 0 and is_contiguous(shape, found.strides)
-        whole = whole and math.prod(shape) == kernel.params[found.param].size  # type: ignore[union-attr]
-        out.append(Part(tuple(shape), tuple(first), found.param if found is not None and whole else None))
+        selection = _selected(kernel, tensor)
+        is_complete = selection is not None and selection.start == 0 and is_contiguous(shape, selection.strides)
+        is_complete = is_complete and math.prod(shape) == kernel.params[selection.param].size  # type: ignore[union-attr]
+        out.append(Part(tuple(shape), tuple(first), selection.param if selection is not None and is_complete else None))
     return out
 
 
@@ -153,8 +153,8 @@ def selected(function: Function, numbers: Mapping[Var, Constant], given: Strides
         return None
     kernel = Kernel("parts", GENERIC)
     _, roots = _tensors(kernel, function, numbers, given)
-    found = [_selected(kernel, root) for root in roots]
-    return [f for f in found if f is not None] if None not in found else None
+    selections = [_selected(kernel, root) for root in roots]
+    return [f for f in selections if f is not None] if None not in selections else None
 
 
 def _selected(kernel: Kernel, tensor: Tensor) -> Selected | None:
@@ -173,10 +173,10 @@ def _selected(kernel: Kernel, tensor: Tensor) -> Selected | None:
 
 
 def _tensors(
-    kernel: Kernel, function: Function, numbers: Mapping[Var, Constant], given: Strides
+    kernel: Kernel, function: Function, numbers: Mapping[Var, Constant], strides: Strides
 ) -> tuple[list[_Anchoring], list[Tensor]]:
     """The anchors of a function and its results."""
-    values = _Values(kernel, given)
+    values = _Values(kernel, strides)
     values.attention = attention_of(function, kernel.isa)
     for param in function.params:
         if param in numbers:
@@ -359,8 +359,8 @@ def emit_regions(kernel: Kernel, root: Tensor, out: Buf, done: Collection[int] =
     pieces = [piece for n, piece in enumerate(parts()) if n not in done]
     if len(pieces) > _MANY:
         plain = [out.contiguous and isinstance(p[2], BufTensor) and p[2].buf.contiguous for p in pieces]
-        _copies(kernel, root, out, [p for p, whole in zip(pieces, plain) if whole])
-        pieces = [p for p, whole in zip(pieces, plain) if not whole]
+        _copies(kernel, root, out, [p for p, is_plain in zip(pieces, plain) if is_plain])
+        pieces = [p for p, is_plain in zip(pieces, plain) if not is_plain]
     for shape, shift, part in pieces:
         write(part, shape, shift)
     return None

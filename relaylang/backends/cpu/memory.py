@@ -194,18 +194,18 @@ def place(slots: Sequence[Slot]) -> int:
         sorted(slots, key=lambda s: (s.first - s.last, -s.bytes)),
         sorted(slots, key=lambda s: (s.first, -s.bytes)),
     ]
-    best, found = -1, [0] * len(slots)
+    best, offsets = -1, [0] * len(slots)
     for number in range(_TRIES if len(slots) <= _FEW else len(orders)):
         order = orders[number] if number < len(orders) else orders[-1]
         total = _place(order)
         if best < 0 or total < best:
-            best, found = total, [s.offset for s in slots]
+            best, offsets = total, [s.offset for s in slots]
         if best == least:
             break
         if number >= len(orders) - 1:
             top = {id(s) for s in order if s.offset + s.bytes == total}
             orders.append([*(s for s in order if id(s) in top), *(s for s in order if id(s) not in top)])
-    for slot, offset in zip(slots, found):
+    for slot, offset in zip(slots, offsets):
         slot.offset = offset
     return max(best, 0)
 

@@ -116,10 +116,10 @@ _TIMES: ContextVar[dict[str, float] | None] = ContextVar("times", default=None)
 @contextmanager
 def times() -> Iterator[dict[str, float]]:
     """The seconds that each stage takes inside the block, by name."""
-    found: dict[str, float] = {}
-    token = _TIMES.set(found)
+    seconds: dict[str, float] = {}
+    token = _TIMES.set(seconds)
     try:
-        yield found
+        yield seconds
     finally:
         _TIMES.reset(token)
 
@@ -129,9 +129,9 @@ def timed(name: str) -> Iterator[None]:
     """A stage, whose time counts where somebody asks (`times`)."""
     begin = perf_counter()
     yield
-    found = _TIMES.get()
-    if found is not None:
-        found[name] = found.get(name, 0.0) + perf_counter() - begin
+    seconds = _TIMES.get()
+    if seconds is not None:
+        seconds[name] = seconds.get(name, 0.0) + perf_counter() - begin
 
 
 def graphs(setting: Setting) -> Iterator[tuple[str, Expr]]:
@@ -164,22 +164,22 @@ def lower_module(
     A `schedule` has choices that differ from the cost models'. `calls` says what becomes of calls.
     """
     schedule = schedule or Schedule()
-    whole = schedule.space(PROGRAM)
-    depth = whole.pick("fuse-depth", DEPTHS, MAX_DEPTH)
+    space = schedule.space(PROGRAM)
+    depth = space.pick("fuse-depth", DEPTHS, MAX_DEPTH)
     fused = graph_after("fused", Setting(mod, entry, isa, frozenset(bound), depth, calls))
-    whole.finish()
+    space.finish()
 
     kernels: dict[tuple[Any, ...], Kernel] = {}
 
     def lower(
-        function: Function, numbers: Mapping[Var, Constant], given: Strides = (), wanted: Strides = (), done: Collection[int] = ()
+        function: Function, numbers: Mapping[Var, Constant], strides: Strides = (), wanted: Strides = (), done: Collection[int] = ()
     ) -> Kernel:
         """Equal functions are lowered once: loops that are written out have many."""
         held = [(n, numbers[p].dtype, numbers[p].data.tobytes()) for n, p in enumerate(function.params) if p in numbers]
-        places = [tuple(None if s is None else tuple(s) for s in strides) for strides in (given, wanted)]
+        places = [tuple(None if s is None else tuple(s) for s in strides) for strides in (strides, wanted)]
         key = (structural_hash(function), *held, *places, frozenset(done))
         if key not in kernels:
-            kernels[key] = lower_function(function, "KERNEL", isa, numbers, given, wanted, done, schedule)
+            kernels[key] = lower_function(function, "KERNEL", isa, numbers, strides, wanted, done, schedule)
         return kernels[key]
 
     def nested(turn: Function) -> Program:
@@ -187,7 +187,7 @@ def lower_module(
 
     with timed("loops"):
         program = make_program(fused, set(bound), lower, origin.describe, nested)
-    program.space = whole
+    program.space = space
     with timed("memory"):
         memory.plan(program)
     for item in walk(program.run):

@@ -55,12 +55,14 @@ def _reads_sizes(item: Instruction) -> bool:
     if isinstance(item, PackIn):
         return any(has_sizes((*buf.shape, *buf.strides)) for buf in (*item.pack.sources, item.pack.target))
     for node in post_order(item.function.body) if isinstance(item, Run) else ():
-        given = [getattr(node.attrs, name) for name in node.attrs.keys()] if isinstance(node, Call) and node.attrs is not None else []
-        while given:
-            value = given.pop()
+        attributes = (
+            [getattr(node.attrs, name) for name in node.attrs.keys()] if isinstance(node, Call) and node.attrs is not None else []
+        )
+        while attributes:
+            value = attributes.pop()
             if isinstance(value, Size):
                 return True
-            given += value if isinstance(value, tuple) else ()
+            attributes += value if isinstance(value, tuple) else ()
         if isinstance(node.checked_type, TensorType) and has_sizes(node.checked_type.shape):  # type: ignore[arg-type]
             return True
     return False
@@ -220,8 +222,8 @@ class _Maker:
 
         Some of that is not read: parts of a result that lie in their place.
         """
-        given = [v.slot for v in item.inputs] if isinstance(item, Run) else []
-        fixed = not isinstance(item, (Branch, Outside, Turns)) and all(id(s) in self.fixed for s in [*given, *item.reads()])
+        inputs = [v.slot for v in item.inputs] if isinstance(item, Run) else []
+        fixed = not isinstance(item, (Branch, Outside, Turns)) and all(id(s) in self.fixed for s in [*inputs, *item.reads()])
         if fixed and not _reads_sizes(item):
             self.program.prepare.append(item)
             self.fixed.update(id(s) for s in item.outputs)
@@ -241,9 +243,9 @@ class _Maker:
             case Tuple(fields):
                 place = [self._place(f) for f in fields]
             case TupleGetItem(tuple_value, index):
-                whole = self._place(tuple_value)
-                assert isinstance(whole, list)
-                place = whole[index]
+                field_places = self._place(tuple_value)
+                assert isinstance(field_places, list)
+                place = field_places[index]
             case If(cond):
                 place = self._new(node)
                 for value, inner in zip((node.true_branch, node.false_branch), branches[id(node)]):
@@ -286,9 +288,9 @@ class _Maker:
         param = typed_var("x", ty)
         function = typed(Function([param], op_call("copy", [param], ty), ty, (), {"Primitive": 1}), FuncType([ty], ty))
         kernel = self.lower(function, {}, [view.strides])
-        made = View(self._slot("made", view.shape, view.slot.dtype), view.shape)
-        self._put(scope, Run(kernel, [view], [made], [], self.describe(function), function))
-        return made
+        copy = View(self._slot("made", view.shape, view.slot.dtype), view.shape)
+        self._put(scope, Run(kernel, [view], [copy], [], self.describe(function), function))
+        return copy
 
     def _kernel(self, node: Call, function: Function, args: Sequence[Expr], scope: _Scope) -> Place:
         own = opaque_of(function)
@@ -300,11 +302,11 @@ class _Maker:
             return results
         numbers = numbers_of(node)
         inputs: list[View] = flat([self._place(a) for p, a in zip(function.params, args) if p not in numbers])
-        found = self.plan.seen(node, [v.strides for v in inputs])
-        if found is not None:
-            views = [inputs[part.param] for part in found]
+        selections = self.plan.seen(node, [v.strides for v in inputs])
+        if selections is not None:
+            views = [inputs[part.param] for part in selections]
             types = tensor_types(node.checked_type, node)
-            parts = [View(v.slot, t.shape, v.start + p.start, p.strides) for v, t, p in zip(views, types, found)]  # type: ignore[arg-type]
+            parts = [View(v.slot, t.shape, v.start + p.start, p.strides) for v, t, p in zip(views, types, selections)]  # type: ignore[arg-type]
             return parts if isinstance(node.checked_type, TupleType) else parts[0]
         done: set[int] = set()
         place: Place | None = None
@@ -372,33 +374,33 @@ def _is_quantised(function: Function) -> bool:
     return any(call.op.name.startswith("qnn.") for call in calls)  # type: ignore[attr-defined]
 
 
-def _in_place(parts: Sequence[Part], inputs: Sequence[View], whole: View) -> set[int]:
+def _in_place(parts: Sequence[Part], inputs: Sequence[View], joined: View) -> set[int]:
     """The numbers of the parts of a result that lie in their place already."""
     return {
         n
         for n, (shape, first, param) in enumerate(parts)
-        if 0 in shape or (param is not None and inputs[param].lies_at(whole.part(first, shape)))
+        if 0 in shape or (param is not None and inputs[param].lies_at(joined.part(first, shape)))
     }
 
 
 def _with_open_numbers(function: Function, args: Sequence[Expr]) -> tuple[Function, list[Expr]]:
     """A kernel whose constant scalars are parameters, and its arguments."""
-    found: dict[int, Var] = {}
+    numbers: dict[int, Var] = {}
     values: list[Expr] = []
 
     def lift(old: Expr, new: Expr) -> Expr:
         if not _is_number(new):
             return retype(new, old)
-        if id(new) not in found:
-            found[id(new)] = typed_var("number", TensorType((), new.dtype))
+        if id(new) not in numbers:
+            numbers[id(new)] = typed_var("number", TensorType((), new.dtype))
             values.append(new)
-        return found[id(new)]
+        return numbers[id(new)]
 
     body = rewrite(function.body, lift)
-    if not found:
+    if not numbers:
         return function, list(args)
-    made = Function([*function.params, *found.values()], body, function.ret_type, (), function.attrs, function.span)
-    return made, [*args, *values]
+    opened = Function([*function.params, *numbers.values()], body, function.ret_type, (), function.attrs, function.span)
+    return opened, [*args, *values]
 
 
 def _is_number(node: Expr) -> TypeGuard[Constant]:

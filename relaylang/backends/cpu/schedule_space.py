@@ -94,15 +94,15 @@ class Schedule:
         self.stale: set[str] = set()
 
     def space(self, key: str) -> Space:
-        given = self.choices.get(key)
-        return Space(self.tuned.get(key) if given is None else given, f"{key}: ", self.winograd, self.lenient)
+        choice = self.choices.get(key)
+        return Space(self.tuned.get(key) if choice is None else choice, f"{key}: ", self.winograd, self.lenient)
 
     def outdated(self, key: str) -> bool:
         """Whether the choice that did not fit a kernel was a log's. The kernel then goes without it."""
-        found = key not in self.choices and self.tuned.pop(key, None) is not None
-        if found:
+        is_outdated = key not in self.choices and self.tuned.pop(key, None) is not None
+        if is_outdated:
             self.stale.add(key)
-        return found
+        return is_outdated
 
 
 def winograd_of(options: Mapping[str, Any]) -> int:

@@ -88,7 +88,7 @@ def choose(
 ) -> Tiling:
     """The cheapest cut of `columns` by `lines` of `length` results, each a sum of `depth` steps."""
     best: tuple[float, int] | None = None
-    found = (1, 1)
+    best_cut = (1, 1)
     for vectors in widths:
         blocks = -(-columns // (vectors * isa.lanes))
         for size in range(1, min(length, (isa.registers - 1) // vectors - 1) + 1):
@@ -98,10 +98,10 @@ def choose(
             work = full * _step(isa, vectors, rows, costs) + (tiles - full) * _step(isa, vectors, rows - 1, costs)
             cost = blocks * (depth * work + costs.block * tiles + costs.store * length * vectors)
             if best is None or (cost, -rows * vectors) < best:
-                best, found = (cost, -rows * vectors), (vectors, rows)
-    width = found[0] * isa.lanes
+                best, best_cut = (cost, -rows * vectors), (vectors, rows)
+    width = best_cut[0] * isa.lanes
     parts = max(1, round(depth / max(256, _PANEL // (4 * width))))
-    return cut(isa, length, lines, *found, -(-depth // parts))
+    return cut(isa, length, lines, *best_cut, -(-depth // parts))
 
 
 def cut(isa: Isa, length: int, lines: int, vectors: int, rows: int, part: int) -> Tiling:
@@ -134,8 +134,8 @@ def picked(space: Space, isa: Isa, columns: int, length: int, lines: int, depth:
     best = choose(isa, usual(columns), usual(length), usual(lines), depth, widths)
     vectors, rows = block(space, isa, best, length)
     part = space.pick("part", (64, 128, 256, 512, 1024), best.part)
-    found = cut(isa, length, lines, vectors, rows, part)
-    return _shared_out(found, -(-columns // (vectors * isa.lanes)), lines)
+    tiling = cut(isa, length, lines, vectors, rows, part)
+    return _shared_out(tiling, -(-columns // (vectors * isa.lanes)), lines)
 
 
 def _shared_out(tiling: Tiling, blocks: int, lines: int) -> Tiling:

@@ -89,17 +89,17 @@ class Triple:
 def parse_triple(text: str) -> Triple:
     """The machine of a triple: `aarch64-linux-gnu`, `x86_64-pc-windows-msvc`. Raises `RelayError` (R0602)."""
     words = text.lower().replace("x86-64", "x86_64").split("-")
-    found = next(((kind, w) for start, kind in _SYSTEMS for w in words[1:] if w.startswith(start)), None)
+    system_word = next(((kind, w) for start, kind in _SYSTEMS for w in words[1:] if w.startswith(start)), None)
     processor = processor_named(words[0])
     known = {*PROCESSORS.values(), "riscv64", "riscv32", "powerpc64le"}
-    if found is None or processor not in known or not re.fullmatch(r"[\w.-]+", text):
+    if system_word is None or processor not in known or not re.fullmatch(r"[\w.-]+", text):
         wrong = f"{words[0]} is no processor that is known here" if processor not in known else "it names no system"
         near = did_you_mean(words[0], sorted(known)) if processor not in known else None
         notes = [f"did you mean {'-'.join([near, *words[1:]])}?"] if near else []
         notes.append("a triple has a processor, a system and an environment: aarch64-linux-gnu, x86_64-windows-gnu, aarch64-macos")
         notes += [f"processors: {', '.join(sorted(known))}"] if processor not in known else []
         raise RelayError(error("R0602", f"option -mtriple={text}: {wrong}", notes=notes))
-    system, word = found
+    system, word = system_word
     last = words[-1]
     environment = last if last != word and re.match(r"gnu|musl|android|msvc|eabi", last) else ""
     if system == "windows":
@@ -129,8 +129,8 @@ class Toolchain:
     @property
     def machine(self) -> str:
         """What it compiles for, "" where it does not say."""
-        found = machine_of(self.macros or "")
-        return f"{found}-musl" if self.musl and found.endswith("-linux") else found
+        triple = machine_of(self.macros or "")
+        return f"{triple}-musl" if self.musl and triple.endswith("-linux") else triple
 
 
 def words_of(text: str, what: str) -> list[str]:
@@ -143,14 +143,14 @@ def words_of(text: str, what: str) -> list[str]:
 
 def _zig() -> list[list[str]]:
     """The commands of zig as a C compiler: a program of this name, or the package ziglang."""
-    found = [["zig", "cc"]] if program("zig") else []
+    commands = [["zig", "cc"]] if program("zig") else []
     # `python -m relaylang` has the working directory on its path, which is no place for a package.
     here = os.getcwd()
     spec = PathFinder.find_spec("ziglang", [folder for folder in sys.path if folder not in ("", here)])
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         path = program(os.path.join(folder, "zig"))
-        found += [[path, "cc"]] if path else []
-    return found
+        commands += [[path, "cc"]] if path else []
+    return commands
 
 
 def is_zig(command: Sequence[str]) -> bool:
@@ -349,11 +349,11 @@ def _processor_flags(command: Sequence[str], family: str, triple: Triple | None,
         word = triple.word if triple else ""
         flags += machine_flags(family, processor, word, cpu or "", mattr or "")
     if march is not None:
-        given = "" if march in ANY else march
+        wanted = "" if march in ANY else march
         if family == "zig":
-            flags = zig_flags(given) if given in ("", *ANY) or "+" not in given else [f"-march={given}"]
-        elif given:
-            flags.append(f"-march={given}")
+            flags = zig_flags(wanted) if wanted in ("", *ANY) or "+" not in wanted else [f"-march={wanted}"]
+        elif wanted:
+            flags.append(f"-march={wanted}")
     return flags
 
 

@@ -93,16 +93,16 @@ class _Transpose:
     def of_squares(self) -> Scalar:
         """What the nest stores, with `load` from a square that is turned."""
         number = self.axes.index
-        made: dict[int, Scalar] = {}
+        replaced: dict[int, Scalar] = {}
         for node in self.nest.reachable():
             if node is self.load:
                 at = affine({number(self.across): self.lanes, number(self.last): 1})
-                made[id(node)] = ir.Load("square", at, node.type)
+                replaced[id(node)] = ir.Load("square", at, node.type)
             elif isinstance(node, ir.Load):
-                made[id(node)] = ir.Load(node.buffer, self.renumbered(node.index), node.type)
+                replaced[id(node)] = ir.Load(node.buffer, self.renumbered(node.index), node.type)
             else:
-                made[id(node)] = visit.with_parts(node, [made[id(part)] for part in visit.parts(node)])
-        return made[id(self.nest.same(self.nest.stores[0][2]))]
+                replaced[id(node)] = visit.with_parts(node, [replaced[id(part)] for part in visit.parts(node)])
+        return replaced[id(self.nest.same(self.nest.stores[0][2]))]
 
 
 def _transpose_of(nest: Nest, lanes: int) -> _Transpose | None:

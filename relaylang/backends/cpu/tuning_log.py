@@ -102,15 +102,15 @@ def record_of(row: Any) -> Record | None:
     if isinstance(values.get("features"), list):
         values["features"] = tuple(values["features"])
     try:
-        found = Record(**values)
+        record = Record(**values)
     except TypeError:
         return None
     right = all(isinstance(value, _TYPES[name]) and not isinstance(value, bool) for name, value in values.items())
-    times = (found.seconds, found.ratio, found.low, found.high)
-    right = right and all(isinstance(v, (str, int)) for v in found.choice.values())
+    times = (record.seconds, record.ratio, record.low, record.high)
+    right = right and all(isinstance(v, (str, int)) for v in record.choice.values())
     right = right and all(t is None or (math.isfinite(t) and t > 0) for t in times)
-    right = right and all(isinstance(v, (int, float)) for v in found.features)
-    return found if right and (found.failure is not None or None not in times) else None
+    right = right and all(isinstance(v, (int, float)) for v in record.features)
+    return record if right and (record.failure is not None or None not in times) else None
 
 
 class LogError(RelayError):
@@ -217,12 +217,12 @@ def frozen(choice: Choice) -> tuple[tuple[str, Any], ...]:
 
 def confirmed(records: Iterable[Record]) -> list[Record]:
     """For each choice of each kernel its most thorough measurement, of equal ones the last."""
-    found: dict[tuple[Any, ...], Record] = {}
+    confirmed_records: dict[tuple[Any, ...], Record] = {}
     for record in records:
         name = (record.key, record.cpu, record.threads, frozen(record.choice))
-        if name not in found or record.pairs >= found[name].pairs:
-            found[name] = record
-    return list(found.values())
+        if name not in confirmed_records or record.pairs >= confirmed_records[name].pairs:
+            confirmed_records[name] = record
+    return list(confirmed_records.values())
 
 
 def best(records: Iterable[Record]) -> dict[str, Record]:
@@ -243,10 +243,10 @@ _NOTES: ContextVar[list[Diagnostic] | None] = ContextVar("tuning_notes", default
 @contextmanager
 def tuning_notes() -> Iterator[list[Diagnostic]]:
     """Notes about the logs of compilations inside the block: kernels without a record, records that are left out."""
-    found: list[Diagnostic] = []
-    token = _NOTES.set(found)
+    notes: list[Diagnostic] = []
+    token = _NOTES.set(notes)
     try:
-        yield found
+        yield notes
     finally:
         _NOTES.reset(token)
 
@@ -264,19 +264,19 @@ class Tuned(Schedule):
 
     def report(self, kernels: Iterable[Kernel]) -> None:
         """Add the notes about the kernels of a program to those that somebody gathers (`tuning_notes`)."""
-        found = _NOTES.get()
-        if found is None:
+        gathered = _NOTES.get()
+        if gathered is None:
             return
-        found += self.notes
+        gathered += self.notes
         every = {k.key: k for k in kernels if k.space.knobs}
         without = [k for k in every.values() if k.key not in self.records]
         if without:
             title = f"{len(without)} of {len(every)} kernels with knobs have no record in {self.path}: they keep the default schedule"
-            found.append(_note(title, _listed(without)))
+            gathered.append(_note(title, _listed(without)))
         stale = [every[key] for key in sorted(self.stale) if key in every]
         if stale:
             title = f"records of {self.path} fit the knobs of {len(stale)} kernels no more: they keep the default schedule"
-            found.append(_note(title, _listed(stale)))
+            gathered.append(_note(title, _listed(stale)))
 
 
 def _listed(kernels: Sequence[Kernel]) -> list[str]:

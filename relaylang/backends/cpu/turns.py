@@ -200,13 +200,13 @@ class Needs:
     def _joined(self, node: Expr) -> frozenset[int] | None:
         if isinstance(node, Op):
             return None if node.stateful else frozenset()
-        found: frozenset[int] = frozenset()
+        needs: frozenset[int] = frozenset()
         for child in children(node):
             part = self._of[id(child)]
             if part is None:
                 return None
-            found = part if found <= part else found if part <= found else found | part
-        return found - {id(node)} if isinstance(node, Function) else found
+            needs = part if needs <= part else needs if part <= needs else needs | part
+        return needs - {id(node)} if isinstance(node, Function) else needs
 
 
 class Fixed:
@@ -233,16 +233,16 @@ class Fixed:
             self._kept.append(node)
             match node:
                 case Constant():
-                    found = True
+                    is_fixed = True
                 case Op():
-                    found = not node.stateful and not isinstance(node, OpaqueOp)
+                    is_fixed = not node.stateful and not isinstance(node, OpaqueOp)
                 case Var(name):
-                    found = name in self.bound
+                    is_fixed = name in self.bound
                 case Function() | If():
-                    found = False
+                    is_fixed = False
                 case _:
-                    found = all(self._known[id(child)] for child in inner)
-            self._known[id(node)] = found
+                    is_fixed = all(self._known[id(child)] for child in inner)
+            self._known[id(node)] = is_fixed
         return self._known[id(expr)]
 
 
@@ -288,15 +288,15 @@ def loop_call(
     for node in order:
         if depends[id(node)]:
             done[id(node)] = retype(rebuild(node, tuple([done.get(id(c)) or taken(c) for c in children(node)])), node)
-    given = [value for _, value in others.values()]
+    initial = [value for _, value in others.values()]
     body = typed_tuple([done.get(id(x)) or taken(x) for x in results])
-    if not all(is_static(x.checked_type) for x in (*given, *body.fields)):
+    if not all(is_static(x.checked_type) for x in (*initial, *body.fields)):
         return None
     params = [turn, *states, *(var for var, _ in others.values())]
     bound = [var for var in free_vars(body) if var not in params]
     op = LoopOp(Function([*params, *bound], body), first, len(states), turns, number)
-    made = Call(op, [*states.values(), *given, *bound])
-    return typed(made, op.result)
+    call = Call(op, [*states.values(), *initial, *bound])
+    return typed(call, op.result)
 
 
 def whole_number(value: Any) -> int | None:

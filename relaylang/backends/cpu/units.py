@@ -27,12 +27,12 @@ class Piece:
 def reached(pieces: Mapping[str, Piece], names: Iterable[str]) -> set[str]:
     """The names of the functions with some names, and of those that they call."""
     todo = list(names)
-    found = set(todo)
+    reached_names = set(todo)
     while todo:
-        new = pieces[todo.pop()].uses - found
-        found |= new
+        new = pieces[todo.pop()].uses - reached_names
+        reached_names |= new
         todo += new
-    return found
+    return reached_names
 
 
 def shared_out(pieces: Sequence[Piece]) -> list[list[Piece]]:

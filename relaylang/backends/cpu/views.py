@@ -82,8 +82,8 @@ class Plan:
         match node:
             case Tuple(fields):
                 self._keys[id(node)] = [self._keys[id(f)] for f in fields]
-            case TupleGetItem(whole, index):
-                keys = self._keys[id(whole)]
+            case TupleGetItem(source, index):
+                keys = self._keys[id(source)]
                 assert isinstance(keys, list)
                 self._keys[id(node)] = keys[index]
             case _:
@@ -162,7 +162,7 @@ class Plan:
         """The home of a value whose operands all lie in place already: inside another one's memory."""
         key = id(node), 0
         parts = self.parts[id(node)]
-        found: list[tuple[Home, list[int]]] = []
+        homes: list[tuple[Home, list[int]]] = []
         for part in parts:
             if part.param is None:
                 return None
@@ -171,13 +171,13 @@ class Plan:
             strides = reshaped(self.shapes[source], home.strides, part.shape) if home is not None else None
             if home is None or strides is None:
                 return None
-            found.append((home, strides))
-        (base, start, _), steps = found[0]
-        if len(found) > 1:
+            homes.append((home, strides))
+        (base, start, _), steps = homes[0]
+        if len(homes) > 1:
             # The step from one part to the next says how far elements are apart where a part has only one.
             axis = next(d for d, n in enumerate(parts[1].first) if n)
-            steps[axis] = (found[1][0].start - start) // parts[1].first[axis]
-        for part, (home, strides) in zip(parts, found):
+            steps[axis] = (homes[1][0].start - start) // parts[1].first[axis]
+        for part, (home, strides) in zip(parts, homes):
             if home[:2] != (base, start + offset(part.first, steps)) or not _same(part.shape, strides, steps):
                 return None
         if key in self._exposed or not self.readable(key, steps):
@@ -188,12 +188,12 @@ class Plan:
         """The value that a value is with another shape, through any number of reshapes."""
         while key in self._makers and key not in self._fixed and key not in self._exposed:
             maker = self._makers[key]
-            found = self._selected(maker)
-            if found is None:
+            selections = self._selected(maker)
+            if selections is None:
                 break
-            source = self._inputs[id(maker)][found[key[1]].param]
+            source = self._inputs[id(maker)][selections[key[1]].param]
             shape = self.shapes[key]
-            if found[key[1]].start or not is_contiguous(shape, found[key[1]].strides):
+            if selections[key[1]].start or not is_contiguous(shape, selections[key[1]].strides):
                 break
             if math.prod(shape) != math.prod(self.shapes[source]):
                 break
@@ -208,11 +208,11 @@ class Plan:
         return self._scopes[id(maker)] is self._scopes[id(user)] and not self.is_seen(maker)
 
     # -- results in the memory of operands ---------------------------------------------------------------------------
-    def _selected(self, call: Call, given: Sequence[Sequence[int] | None] = ()) -> list[Selected] | None:
+    def _selected(self, call: Call, strides: Sequence[Sequence[int] | None] = ()) -> list[Selected] | None:
         assert isinstance(call.op, Function)
-        memo = (id(call), *[tuple(s) if s is not None else None for s in given])
+        memo = (id(call), *[tuple(s) if s is not None else None for s in strides])
         if memo not in self._found:
-            self._found[memo] = selected(call.op, numbers_of(call), given)
+            self._found[memo] = selected(call.op, numbers_of(call), strides)
         return self._found[memo]
 
     def is_seen(self, call: Call) -> bool:
@@ -221,10 +221,10 @@ class Plan:
 
     def seen(self, call: Call, given: Sequence[Sequence[int] | None]) -> list[Selected] | None:
         """The parts of its operands, with strides `given`, that a call's results are; None where it needs a kernel."""
-        found = self._selected(call, given)
-        if found is None:
+        selections = self._selected(call, given)
+        if selections is None:
             return None
-        for number, part in enumerate(found):
+        for number, part in enumerate(selections):
             key = id(call), number
             if key in self.homes:
                 return None
@@ -232,7 +232,7 @@ class Plan:
                 continue
             if key in self._fixed or not self.readable(key, part.strides):
                 return None
-        return found
+        return selections
 
     def readable(self, key: Key, strides: Sequence[int]) -> bool:
         """Whether all that use a value read it with these strides where it lies, without a copy of it."""
@@ -244,27 +244,27 @@ class Plan:
             if key in self._exposed:
                 return False
             for call, number in self._users.get(key, ()):
-                given = [None] * number + [steps]
-                found = self._selected(call, given)
-                if found is None:
-                    if not self._reads_in_place(call, given):
+                probe = [None] * number + [steps]
+                selections = self._selected(call, probe)
+                if selections is None:
+                    if not self._reads_in_place(call, probe):
                         return False
                     continue
-                todo += [((id(call), n), part.strides) for n, part in enumerate(found) if part.param == number]
+                todo += [((id(call), n), part.strides) for n, part in enumerate(selections) if part.param == number]
         return True
 
-    def _reads_in_place(self, call: Call, given: Sequence[tuple[int, ...] | None]) -> bool:
-        """Whether a call's kernel reads its last parameter in `given` without a copy, in any order of axes."""
+    def _reads_in_place(self, call: Call, strides: Sequence[tuple[int, ...] | None]) -> bool:
+        """Whether a call's kernel reads its last parameter in `strides` without a copy, in any order of axes."""
         assert isinstance(call.op, Function)
         if id(call) in self.parts:
             return True
         if opaque_of(call.op) is not None:
             return False
-        memo = (id(call.op), *given)
+        memo = (id(call.op), *strides)
         if memo not in self._reads:
-            kernel = self.trial(call.op, numbers_of(call), given)
-            name = kernel.params[len(given) - 1].name
-            ordered = _ordered(kernel.params[len(given) - 1].shape, given[-1])  # type: ignore[arg-type]
+            kernel = self.trial(call.op, numbers_of(call), strides)
+            name = kernel.params[len(strides) - 1].name
+            ordered = _ordered(kernel.params[len(strides) - 1].shape, strides[-1])  # type: ignore[arg-type]
             self._reads[memo] = (ordered or name in kernel.any_order) and all(read != name for read, _ in kernel.copies)
         return self._reads[memo]
 

@@ -174,18 +174,18 @@ class Search:
                 ranked.append((same, together, form.number >= self._last, -form.number, place))
         best = sorted(ranked, key=lambda entry: entry[:4], reverse=True)[:_CLOSEST]
         best += sorted(ranked, key=lambda entry: entry[1:4], reverse=True)[:_CLOSEST]
-        found: tuple[float, _Place] | None = None
+        nearest: tuple[float, _Place] | None = None
         for _, together, _, _, place in best:
             same = float((place.part(place.form.array, numbers.shape) == numbers).mean())
             score = same if same == 1 or together < _TOGETHER else max(same, 0.99 * together)
-            if score >= _ALIKE and (found is None or score > found[0]):
-                found = score, place
-        if found is None or (found[0] < 1 and sample.min() == sample.max()):
+            if score >= _ALIKE and (nearest is None or score > nearest[0]):
+                nearest = score, place
+        if nearest is None or (nearest[0] < 1 and sample.min() == sample.max()):
             return Match(output)
-        form = found[1].form
+        form = nearest[1].form
         self._last = form.number
-        where = found[1].part(form.places(), numbers.shape).reshape(-1)
-        return Match(output, form.number, where, form.raised, found[0])
+        where = nearest[1].part(form.places(), numbers.shape).reshape(-1)
+        return Match(output, form.number, where, form.raised, nearest[0])
 
 
 def _together(a: np.ndarray, b: np.ndarray) -> np.ndarray:

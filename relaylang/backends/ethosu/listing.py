@@ -47,7 +47,7 @@ _INSIDE = 1 << 8
 
 def _transfers(stream: Stream, layers: Mapping[int, str]) -> dict[int, str]:
     """By byte of a command that starts a transfer: the layer of the first operation that reads what it writes."""
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     under_way: dict[tuple[int, int], int] = {}
     tables: list[int] = []
     held: dict[str, int] = {}
@@ -59,15 +59,15 @@ def _transfers(stream: Stream, layers: Mapping[int, str]) -> dict[int, str]:
             else:
                 under_way[region, held.get("SET_DMA0_DST", 0)] = command.at
         elif command.at in layers:
-            found |= dict.fromkeys(tables, layers[command.at])
+            names |= dict.fromkeys(tables, layers[command.at])
             tables.clear()
             for of, base in _READ:
                 at = under_way.pop((held.get(of, 0), held.get(base, 0)), None)
                 if at is not None:
-                    found[at] = layers[command.at]
+                    names[at] = layers[command.at]
         elif command.name.startswith("SET_"):
             held[command.name] = command.param if command.payload is None else command.address
-    return found
+    return names
 
 
 def listing(stream: Stream, places: Iterable[tuple[int, str, int]] = ()) -> str:

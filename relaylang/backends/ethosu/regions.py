@@ -119,9 +119,9 @@ def _leaves(region: Region, how: Settings) -> tuple[Call, str] | None:
     taken, refused = 0, len(calls)
     while refused - taken > 1:
         middle = (taken + refused) // 2
-        found = _refusal(part_of(region, calls[:middle]), how)
-        if found is None:
+        refusal = _refusal(part_of(region, calls[:middle]), how)
+        if refusal is None:
             taken = middle
         else:
-            refused, reason = middle, found
+            refused, reason = middle, refusal
     return calls[refused - 1], f"together with the calls before it, {reason}"

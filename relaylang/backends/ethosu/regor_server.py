@@ -24,8 +24,8 @@ def _memory(memory: Any) -> tuple[Any, ...]:
 
 def _table(database: Any, name: str) -> tuple[Any, Any]:
     """The columns and rows of a table of the compiler's database."""
-    found = database.tables.get(name)
-    return ([], []) if found is None else (list(found.header), [list(row) for row in found.data])
+    stored = database.tables.get(name)
+    return ([], []) if stored is None else (list(stored.header), [list(row) for row in stored.data])
 
 
 def _plain(model: Any) -> dict[str, Any]:

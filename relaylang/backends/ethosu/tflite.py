@@ -54,10 +54,10 @@ class CpuLayers:
 
     def __init__(self, model: Model, operators: tuple[Operator, ...], wanted: Collection[int], file: str) -> None:
         graph = model.subgraphs[0]
-        made = {i for op in operators for i in op.outputs if i >= 0}
+        produced = {i for op in operators for i in op.outputs if i >= 0}
         taken = {i for op in operators for i in op.inputs if i >= 0 and graph.tensors[i].data is None}
-        self.inputs = tuple(sorted(taken - made))
-        self.outputs = tuple(sorted(made.intersection(wanted)))
+        self.inputs = tuple(sorted(taken - produced))
+        self.outputs = tuple(sorted(produced.intersection(wanted)))
         piece = replace(graph, inputs=self.inputs, outputs=self.outputs, operators=operators)
         imported = Importer(replace(model, subgraphs=(piece, *model.subgraphs[1:])), file, DEFAULTS).run()
         if len(imported.module["main"].params) != len(self.inputs):
@@ -66,8 +66,8 @@ class CpuLayers:
         self._evaluator = Evaluator(imported.module)
 
     def run(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-        found = self._evaluator.call("main", tuple(values))
-        return [found] if len(self.outputs) == 1 else list(found)
+        result = self._evaluator.call("main", tuple(values))
+        return [result] if len(self.outputs) == 1 else list(result)
 
 
 class NpuNetwork(Artifact):
@@ -106,14 +106,14 @@ class NpuNetwork(Artifact):
         for index, (name, spec), value in zip(self._graph.inputs, self.inputs, bind_arguments(self.input_names, args, named)):
             values[index] = spec.check(name, value)
         for step in self._steps:
-            given = [values[i] for i in step.inputs]
+            arguments = [values[i] for i in step.inputs]
             if isinstance(step, CpuLayers):
-                found = step.run(given)
+                step_results = step.run(arguments)
             else:
                 outputs = [self._spec(i) for i in step.outputs]
                 observer = partial(self.observer, step.name) if self.observer is not None else None
-                found = run_stream(step.command_stream, step.weights, step.driver, given, outputs, observer)
-            values.update(zip(step.outputs, found))
+                step_results = run_stream(step.command_stream, step.weights, step.driver, arguments, outputs, observer)
+            values.update(zip(step.outputs, step_results))
         results = [values[i] for i in self._graph.outputs]
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -171,9 +171,9 @@ def load_network(content: bytes, file: str) -> NpuNetwork:
     for is_npu, row in groupby(graph.operators, key=lambda op: op.name == OPERATOR):
         operators = tuple(row)
         steps += [next(npu) for _ in operators] if is_npu else [CpuLayers(model, operators, wanted, file)]
-    made = {*graph.inputs, *(i for step in steps for i in step.outputs)}
-    missing = sorted({*graph.outputs, *(i for step in steps for i in step.inputs)} - made)
-    if missing or any(extent < 0 for i in made for extent in graph.tensors[i].shape):
+    produced = {*graph.inputs, *(i for step in steps for i in step.outputs)}
+    missing = sorted({*graph.outputs, *(i for step in steps for i in step.inputs)} - produced)
+    if missing or any(extent < 0 for i in produced for extent in graph.tensors[i].shape):
         why = f"no layer makes its tensor {missing[0]}" if missing else "a tensor of it has no static shape"
         raise RelayError(error("R0615", f"{file} cannot be run: {why}"))
     return NpuNetwork(content, graph, steps)

@@ -167,9 +167,9 @@ def _section(parser: configparser.ConfigParser, kind: str, option: str, options:
 def _unknown(options: Mapping[str, Any], option: str, title: str, value: str, known: Sequence[str]) -> RelayError:
     """The error (R0602) for an unknown value of an option: its place in the target, and the nearest known one."""
     text = str(Target("ethos-u", options))
-    head, found, _ = text.partition(f"-{option}=")
-    start = len(head) + len(found)
-    span = Span(SourceFile("<target>", text), start, start + len(str(options[option]))) if found else None
+    head, option_text, _ = text.partition(f"-{option}=")
+    start = len(head) + len(option_text)
+    span = Span(SourceFile("<target>", text), start, start + len(str(options[option]))) if option_text else None
     names = {name: edits(value.lower(), name.lower(), 2) for name in known}
     near = did_you_mean(value, known) or min((n for n in names if names[n] <= 2), key=lambda n: names[n], default=None)
     near = near or next((name for name in known if value and name.endswith(f"-{value}")), None)
@@ -211,22 +211,22 @@ def compile_model(model: bytes, how: Settings, kind: str = "TOSA") -> Compiled:
         f"\n[scheduler]\noptimize={how.optimise}\n{limit}{without}cpu_tensor_alignment=16\n"
     )
     try:
-        made = vela_process.compiled(Path(str(regor.__file__)).parents[1], architecture, model, kind, config, options)
+        reply = vela_process.compiled(Path(str(regor.__file__)).parents[1], architecture, model, kind, config, options)
     except vela_process.Failure as problem:
         raise CompileError(str(problem)) from None
-    return _compiled(made)
+    return _compiled(reply)
 
 
-def _compiled(made: dict[str, Any]) -> Compiled:
-    memories, tables = made.pop("memories"), made.pop("tables")
+def _compiled(reply: dict[str, Any]) -> Compiled:
+    memories, tables = reply.pop("memories"), reply.pop("tables")
     lists: dict[str, Any] = {
-        "inputs": tuple([Tensor(tuple(shape), *rest) for shape, *rest in made.pop("inputs")]),
-        "outputs": tuple([Tensor(tuple(shape), *rest) for shape, *rest in made.pop("outputs")]),
+        "inputs": tuple([Tensor(tuple(shape), *rest) for shape, *rest in reply.pop("inputs")]),
+        "outputs": tuple([Tensor(tuple(shape), *rest) for shape, *rest in reply.pop("outputs")]),
         "memories": tuple([Memory(*memory) for memory in memories if memory[0].lower() not in _INTERNAL]),
         "layers": tuple(_layers(tables)),
         "places": tuple(_places(tables)),
     }
-    return Compiled(**made, **lists)
+    return Compiled(**reply, **lists)
 
 
 def _rows(tables: Mapping[str, Any], table: str) -> list[dict[str, str]]:

@@ -115,8 +115,8 @@ def compiled(folder: Path, *request: Any) -> dict[str, Any]:
     reply = _COMPILER.ask(folder, request)
     if isinstance(reply, str):
         raise Failure(" ".join(reply.split()))
-    found: dict[str, Any] = reply
-    return found
+    answer: dict[str, Any] = reply
+    return answer
 
 
 def _signal_name(number: int) -> str:

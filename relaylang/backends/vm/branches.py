@@ -113,7 +113,7 @@ class Branches:
                     continue
                 if isinstance(part, PatternWildcard) or (isinstance(part, PatternVar) and part.var not in operands.uses.users):
                     continue
-                found = operands.new(part.var.checked_type if isinstance(part, PatternVar) else None)
-                emit("GetField", ("d", found.number), ("t", operands.number(value, node)), ("m", n), node=node)
-                inner.append((part, found, None))
+                loaded = operands.new(part.var.checked_type if isinstance(part, PatternVar) else None)
+                emit("GetField", ("d", loaded.number), ("t", operands.number(value, node)), ("m", n), node=node)
+                inner.append((part, loaded, None))
             stack += reversed(inner)

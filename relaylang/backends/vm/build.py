@@ -73,10 +73,10 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
     interfaces = []
     region_numbers: dict[int, int] = {}
     weights = _Weights()
-    for packed, made in zip(pool.packed, pool.regions):
-        if made is not None:
-            code, shapes = made.program, made.shapes
-            packed.region = region_numbers.setdefault(id(made), len(regions))
+    for packed, region_code in zip(pool.packed, pool.regions):
+        if region_code is not None:
+            code, shapes = region_code.program, region_code.shapes
+            packed.region = region_numbers.setdefault(id(region_code), len(regions))
             packed.arena = code.arena_bytes if shapes is None else code.prepare_bytes
             packed.fixed, packed.status = code.fixed_bytes, code.status
             packed.weights = tuple([weights.number(code.constants[name]) for name, _ in code.params])
@@ -85,7 +85,7 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
             packed.sizes = 0 if shapes is None else len(shapes.sizes)
             packed.why = () if shapes is None else shapes.conditions(packed.takes)
             if packed.region == len(regions):
-                regions.append(made)
+                regions.append(region_code)
                 interfaces.append(packed.interface)
             if shapes is None:
                 packed.module = None
@@ -99,13 +99,13 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
     offsets: list[int] = []
     spans: list[Span | None] = []
     for body in pool.codes:
-        found = placed(body, opcodes)
+        body_code = placed(body, opcodes)
         start = len(words)
-        for at in found.jumps:
-            found.words[at] += start
-        offsets += [start + at for at, _ in found.nodes]
-        spans += [_span(node) for _, node in found.nodes]
-        words += found.words
+        for at in body_code.jumps:
+            body_code.words[at] += start
+        offsets += [start + at for at, _ in body_code.nodes]
+        spans += [_span(node) for _, node in body_code.nodes]
+        words += body_code.words
         span = body.node.span if body.node is not None else None
         functions.append(
             VMFunction(
@@ -114,8 +114,8 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
                 len(words),
                 body.params,
                 body.captured,
-                found.generals,
-                found.registers,
+                body_code.generals,
+                body_code.registers,
                 span,
                 _types(body.node, len(functions) in entry_numbers),
             )
@@ -157,35 +157,35 @@ class _Weights:
         self._numbers: dict[int, int] = {}
 
     def number(self, array: np.ndarray) -> int:
-        found = self._numbers.setdefault(id(array), len(self.arrays))
-        if found == len(self.arrays):
+        number = self._numbers.setdefault(id(array), len(self.arrays))
+        if number == len(self.arrays):
             self.arrays.append(array)
-        return found
+        return number
 
     def without(self, module: IRModule | None) -> tuple[IRModule, tuple[int, ...]]:
         """A kernel's module with parameters behind its own for large constants, and the numbers of these."""
         assert module is not None
         function = module["main"]
-        found: dict[int, Var] = {}
+        parameters: dict[int, Var] = {}
 
         def taken(old: Expr, new: Expr) -> Expr:
             if not isinstance(new, Constant) or new.data.size < _LARGE:
                 return new
             ty = TensorType(new.data.shape, new.dtype)
-            return found.setdefault(self.number(new.data), typed_var(f"c{len(found)}", ty))
+            return parameters.setdefault(self.number(new.data), typed_var(f"c{len(parameters)}", ty))
 
         body = rewrite(function.body, taken)
-        if not found:
+        if not parameters:
             return module, ()
-        made = IRModule.from_expr(Function([*function.params, *found.values()], body))
-        check(made)
-        return made, tuple(found)
+        mod = IRModule.from_expr(Function([*function.params, *parameters.values()], body))
+        check(mod)
+        return mod, tuple(parameters)
 
 
-def _types(node: Expr | None, whole: bool) -> tuple[Type | None, ...]:
-    """The types of a function's parameters; without `whole`, those of tensors alone, which files keep."""
+def _types(node: Expr | None, keep_all: bool) -> tuple[Type | None, ...]:
+    """The types of a function's parameters; without `keep_all`, those of tensors alone, which files keep."""
     types = [p.checked_type or p.type_annotation for p in node.params] if isinstance(node, Function) else []
-    return tuple(ty if whole or (isinstance(ty, TensorType) and is_static(ty)) else None for ty in types)
+    return tuple(ty if keep_all or (isinstance(ty, TensorType) and is_static(ty)) else None for ty in types)
 
 
 def _span(node: Expr | None) -> Span | None:

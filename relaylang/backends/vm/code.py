@@ -166,11 +166,11 @@ def _registers(code: FunctionCode, items: Sequence[Item]) -> tuple[list[int], in
     for n, place in first.items():
         if place >= 0:
             begins.setdefault(place, []).append(n)
-    found = [0] * len(code.scalar)
+    registers = [0] * len(code.scalar)
     free: dict[bool, list[int]] = {False: [], True: []}
     count = {False: code.params, True: 0}
     for n in range(code.params):
-        found[n] = n
+        registers[n] = n
     for n in sorted(ends.get(-1, [])):
         free[False].append(n)
     for place in range(len(items)):
@@ -178,14 +178,14 @@ def _registers(code: FunctionCode, items: Sequence[Item]) -> tuple[list[int], in
         for n in begins.get(place, ()):
             room = code.scalar[n]
             if free[room]:
-                found[n] = free[room].pop()
+                registers[n] = free[room].pop()
             else:
-                found[n] = count[room]
+                registers[n] = count[room]
                 count[room] += 1
         for n in ends.get(place, ()):
-            free[code.scalar[n] and n >= code.params].append(found[n])
+            free[code.scalar[n] and n >= code.params].append(registers[n])
     generals = count[False]
-    for n in range(code.params, len(found)):
+    for n in range(code.params, len(registers)):
         if code.scalar[n]:
-            found[n] += generals
-    return found, generals, generals + count[True]
+            registers[n] += generals
+    return registers, generals, generals + count[True]

@@ -174,8 +174,8 @@ class Elements:
             shape = static_shape(ty) or ()
             values = [self._read(node, n) for n in range(prod(shape))]
             return None if None in values else _objects(values, shape)
-        found = self._known.get(id(source_of(node)), (node, None))[1]
-        return None if found is None else found[node.index if isinstance(node, TupleGetItem) else 0]
+        elements = self._known.get(id(source_of(node)), (node, None))[1]
+        return None if elements is None else elements[node.index if isinstance(node, TupleGetItem) else 0]
 
     def _results(self, call: Call) -> list[np.ndarray] | None:
         assert isinstance(call.op, Op)
@@ -195,10 +195,10 @@ class Elements:
 
 def _objects(values: Sequence[Any], shape: Sequence[int]) -> np.ndarray:
     """Values as an array. numpy would make numbers of sizes."""
-    made = np.empty(len(values), object)
+    array = np.empty(len(values), object)
     for n, value in enumerate(values):
-        made[n] = value
-    return made.reshape(tuple(shape))
+        array[n] = value
+    return array.reshape(tuple(shape))
 
 
 def _computed(name: str, operands: Sequence[np.ndarray]) -> list[np.ndarray] | None:
@@ -226,8 +226,8 @@ def _moved(call: Call, operands: Sequence[Sequence[np.ndarray]]) -> list[np.ndar
             numbered.append(np.arange(len(every), len(every) + part.size).reshape(part.shape))
             every += part.reshape(-1).tolist()
         arguments.append(tuple(numbered) if isinstance(arg, Tuple) else numbered[0])
-    found = compute(call, arguments)
-    results = [np.asarray(places) for places in (found if isinstance(found, tuple) else (found,))]
+    moved = compute(call, arguments)
+    results = [np.asarray(places) for places in (moved if isinstance(moved, tuple) else (moved,))]
     if any(places.dtype.kind != "i" or (places.size and not 0 <= places.min() <= places.max() < len(every)) for places in results):
         return None
     return [_objects([every[p] for p in places.reshape(-1).tolist()], places.shape) for places in results]

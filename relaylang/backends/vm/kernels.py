@@ -78,15 +78,17 @@ def _slices(module: IRModule, isa: Isa, calls: Calls) -> RegionCode | None:
     if one is None:
         return None
     program = lower_module(one, "main", [], isa, None, calls)
-    found = slices_of(module)
-    return RegionCode(program, Shapes((found.count,), found.checks, found.extents, str(program.arena_bytes)), found.steps)
+    sliced = slices_of(module)
+    return RegionCode(program, Shapes((sliced.count,), sliced.checks, sliced.extents, str(program.arena_bytes)), sliced.steps)
 
 
 def _sized(module: IRModule, isa: Isa, calls: Calls) -> RegionCode | None:
-    found = sized(module, isa, calls)
-    if found is None:
+    sized_code = sized(module, isa, calls)
+    if sized_code is None:
         return None
-    return RegionCode(found.program, Shapes(found.sizes, found.checks, found.extents, str(found.program.arena_bytes)))
+    return RegionCode(
+        sized_code.program, Shapes(sized_code.sizes, sized_code.checks, sized_code.extents, str(sized_code.program.arena_bytes))
+    )
 
 
 _LOWER: Mapping[str, Callable[[IRModule, Isa, Calls], RegionCode | None]] = {STATIC: _static, SLICES: _slices, SIZED: _sized}
@@ -119,13 +121,13 @@ def lower_region(module: IRModule, ways: Collection[str], isa: Isa, calls: Calls
         if way not in ways:
             continue
         try:
-            found = _LOWER[way](module, isa, calls)
+            region_code = _LOWER[way](module, isa, calls)
         except RelayError as refused:
             if refused.diagnostics[0].code not in _REFUSALS:
                 raise
             why = refused.diagnostics[0].title
             continue
-        if found is not None:
-            return found
+        if region_code is not None:
+            return region_code
         why = why or "its code is not the same for all extents"
     return NoCode(why)

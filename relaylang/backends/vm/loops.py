@@ -78,10 +78,10 @@ def counted_loop(let: Let) -> Function | None:
     same = isinstance(form.end, Tuple) and list(form.end.fields) == list(function.params)
     if not same or not _is_compiled(let, form):
         return None
-    given = {n: typed_var(f"first{n}", x.checked_type) for n, x in enumerate(call.args) if not isinstance(x, Constant)}
-    began = Call(call.op, [given.get(n, x) for n, x in enumerate(call.args)], span=call.span)
+    inputs = {n: typed_var(f"first{n}", x.checked_type) for n, x in enumerate(call.args) if not isinstance(x, Constant)}
+    began = Call(call.op, [inputs.get(n, x) for n, x in enumerate(call.args)], span=call.span)
     loop = typed(Let(let.variable, function, retype(began, call), let.span), let.checked_type)
-    params = [*given.values(), *(x for x in free_vars(function) if x is not let.variable)]
+    params = [*inputs.values(), *(x for x in free_vars(function) if x is not let.variable)]
     if not all(_is_tensor(x.checked_type) for x in params):
         return None
     fields: list[Expr] = []

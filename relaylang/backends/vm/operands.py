@@ -110,10 +110,10 @@ class Operands:
         """What an atom stands for."""
         if not isinstance(atom, Var):
             return Atom(atom)
-        found = self.env.get(atom)
-        if found is None:  # a let that reads its own variable
-            found = self.env[atom] = self.new(atom.checked_type)
-        return self.arrived(found)
+        value = self.env.get(atom)
+        if value is None:  # a let that reads its own variable
+            value = self.env[atom] = self.new(atom.checked_type)
+        return self.arrived(value)
 
     def arrived(self, value: Value) -> Value:
         """The value itself, or the result that a region gave for it."""
@@ -200,7 +200,7 @@ class Operands:
             return
         ways = self._ways_alone(region)
         # Calls that cannot be compiled as one may be compiled one by one.
-        apart = all(found == region.ways for found in ways.values())
+        apart = all(r == region.ways for r in ways.values())
         if len(ways) > 1:
             region.results = {}
             for part in _parts(region, ways, apart):
@@ -231,18 +231,23 @@ class Operands:
         left = iter(targets)
         region.results = {}
         for variable in needed:
-            found = [next(left) for _ in fields_of(region.members[variable])]
+            values = [next(left) for _ in fields_of(region.members[variable])]
             tuple_of = isinstance(region.members[variable].checked_type, TupleType)
-            region.results[variable] = Fields(found) if tuple_of else found[0]
+            region.results[variable] = Fields(values) if tuple_of else values[0]
         if view:
             spec = self.pool.spec(last.checked_type)  # type: ignore[arg-type]
             self.code.emit("ReshapeTensor", ("d", targets[0].number), ("t", numbers[0]), ("y", spec), node=last)
         elif wanted:
-            made = code if isinstance(code, RegionCode) else None
-            packed = Packed(len(numbers), specs_of(wanted) if made else (), len(wanted), module=module)
+            region_code = code if isinstance(code, RegionCode) else None
+            packed = Packed(len(numbers), specs_of(wanted) if region_code else (), len(wanted), module=module)
             if isinstance(code, NoCode):
                 packed.why = (region.why or code.why,)
-            operands = [("p", self.pool.kernel(packed, made)), ("#", len(numbers)), ("#", len(wanted)), *[("r", n) for n in numbers]]
+            operands = [
+                ("p", self.pool.kernel(packed, region_code)),
+                ("#", len(numbers)),
+                ("#", len(wanted)),
+                *[("r", n) for n in numbers],
+            ]
             self.code.emit("InvokePacked", *operands, *[("d", t.number) for t in targets], node=last)
         return True
 
@@ -287,10 +292,10 @@ def _parts(region: Region, ways: Mapping[Var, frozenset[str]], apart: bool) -> I
         if home is part:
             return part.members[variable]
         assert home.results is not None
-        found = home.results[variable]
-        if isinstance(found, Fields):
-            return typed_tuple([part.input(f.number, f.ty) for f in found.fields])  # type: ignore[attr-defined]
-        return part.input(found.number, found.ty)
+        result = home.results[variable]
+        if isinstance(result, Fields):
+            return typed_tuple([part.input(f.number, f.ty) for f in result.fields])  # type: ignore[attr-defined]
+        return part.input(result.number, result.ty)
 
     for variable, node in region.members.items():
         possible = ways.get(variable, part.ways if part is not None else region.ways)

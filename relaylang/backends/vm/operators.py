@@ -89,9 +89,9 @@ def _scalar(operands: Operands, call: Call, args: Sequence[Value]) -> Value | No
     if row is None:
         return None
     numbers = [operands.number(v, call) for v in args]
-    made = operands.new(call.checked_type)
-    operands.code.emit(row.name, ("s", made.number), *[("r", n) for n in numbers], node=call)
-    return made
+    output = operands.new(call.checked_type)
+    operands.code.emit(row.name, ("s", output.number), *[("r", n) for n in numbers], node=call)
+    return output
 
 
 def _prepared(operands: Operands, value: Value, node: Expr) -> Value:
@@ -112,12 +112,12 @@ def _fields(operands: Operands, value: Reg, ty: Type | None, node: Expr) -> Fiel
     key = ("fields", value.number)
     if key not in operands.loaded:
         assert isinstance(ty, TupleType)
-        made: list[Value] = []
+        fields: list[Value] = []
         for n, inner in enumerate(ty.fields):
             part = operands.new(inner)
             operands.code.emit("GetField", ("d", part.number), ("t", value.number), ("m", n), node=node)
-            made.append(_fields(operands, part, inner, node) if isinstance(inner, TupleType) else part)
-        operands.loaded[key] = Fields(made)
+            fields.append(_fields(operands, part, inner, node) if isinstance(inner, TupleType) else part)
+        operands.loaded[key] = Fields(fields)
     return operands.loaded[key]  # type: ignore[no-any-return]
 
 

@@ -54,11 +54,11 @@ class Pool:
         self._known: dict[Any, int] = {}
 
     def _number(self, key: Any, table: list[Any], value: Any) -> int:
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = len(table)
+        number = self._known.get(key)
+        if number is None:
+            number = self._known[key] = len(table)
             table.append(value)
-        return found
+        return number
 
     def constant(self, data: np.ndarray) -> int:
         return self._number(("constant", id(data)), self.constants, data)
@@ -117,8 +117,8 @@ class Pool:
         def named(old: Expr, new: Expr) -> Expr:
             if isinstance(old, Let) and (loop := counted_loop(old)) is not None:
                 assert isinstance(new, Let) and isinstance(new.body, Call)
-                given = [x for x in new.body.args if not isinstance(x, Constant)]
-                call = typed(Call(loop, [*given, *loop.params[len(given) :]], None, (), old.span), loop.body.checked_type)
+                inputs = [x for x in new.body.args if not isinstance(x, Constant)]
+                call = typed(Call(loop, [*inputs, *loop.params[len(inputs) :]], None, (), old.span), loop.body.checked_type)
                 ways = ways_of_loop(loop)
                 if STATIC in ways or isinstance(self.lower(alone(call), ways), RegionCode):
                     name = typed(GlobalVar(f"(loop {len(self.partitions)})"), loop.checked_type)
@@ -130,14 +130,14 @@ class Pool:
             self.partitions[name] = old
             return name
 
-        found = rewrite(function, named)
-        assert isinstance(found, Function)
-        return found
+        named_function = rewrite(function, named)
+        assert isinstance(named_function, Function)
+        return named_function
 
     def code(self, name: str, node: Function | None) -> FunctionCode:
-        made = FunctionCode(name, node=node)
-        self.codes.append(made)
-        return made
+        code = FunctionCode(name, node=node)
+        self.codes.append(code)
+        return code
 
     def is_only(self, made: Constructor) -> bool:
         """Whether a type has no other constructor."""
@@ -152,7 +152,7 @@ class Pool:
             code = self.code(made.name_hint, None)
             code.params = len(made.inputs)
             operands = [("t", code.value(False)) for _ in made.inputs]
-            whole = code.value(False)
-            code.emit("AllocADT", ("d", whole), ("g", self.constructor(made)), ("#", len(operands)), *operands)
-            code.emit("Ret", ("t", whole))
+            adt = code.value(False)
+            code.emit("AllocADT", ("d", adt), ("g", self.constructor(made)), ("#", len(operands)), *operands)
+            code.emit("Ret", ("t", adt))
         return self._known[key]

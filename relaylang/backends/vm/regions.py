@@ -63,7 +63,7 @@ def ways_of(call: Call) -> frozenset[str]:
     assert isinstance(call.op, Op)
     types = [tensors_of(x.checked_type) for x in (call, *call.args)]
     name = call.op.of if call.op.name in DYNAMIC else call.op.name
-    if name not in lowered() or any(found is None or any(t.dtype not in SIZES for t in found) for found in types):
+    if name not in lowered() or any(t is None or any(t.dtype not in SIZES for t in t) for t in types):
         return frozenset()
     if all(is_static(x.checked_type) for x in (call, *call.args)):
         return frozenset({STATIC, SIZED})
@@ -89,10 +89,10 @@ class Region:
 
     def input(self, number: int, ty: Type | None) -> Var:
         """The region's parameter for a value."""
-        found = self.inputs.get(number)
-        if found is None:
-            found = self.inputs[number] = typed_var(f"x{len(self.inputs)}", _opened(ty))
-        return found
+        parameter = self.inputs.get(number)
+        if parameter is None:
+            parameter = self.inputs[number] = typed_var(f"x{len(self.inputs)}", _opened(ty))
+        return parameter
 
     def takes(self, ways: frozenset[str]) -> bool:
         """Whether a call that may be compiled in some ways can join the others.
@@ -161,8 +161,8 @@ def alone(call: Call) -> IRModule:
             return typed_tuple([region.input(len(region.inputs), ty) for ty in node.checked_type.fields])
         return region.input(id(node), node.checked_type)
 
-    made = typed(Call(call.op, [operand(a) for a in call.args], call.attrs, call.type_args, call.span), call.checked_type)
-    return region.module(fields_of(made))
+    node = typed(Call(call.op, [operand(a) for a in call.args], call.attrs, call.type_args, call.span), call.checked_type)
+    return region.module(fields_of(node))
 
 
 def specs_of(results: Sequence[Expr]) -> tuple[Spec, ...]:

@@ -103,7 +103,7 @@ def _expression(body: ir.Body) -> tuple[str, frozenset[str]]:
 @cache
 def rows() -> tuple[Row, ...]:
     """All scalar instructions, in the order of their numbers."""
-    made: list[Row] = []
+    table: list[Row] = []
     for name, operands, attrs in _wanted():
         op = OPS[name]
         params = [Var(f"x{n}", TensorType((), dtype)) for n, dtype in enumerate(operands)]
@@ -117,8 +117,8 @@ def rows() -> tuple[Row, ...]:
             text = _POWER.format(text)
         elif name == "power" and operands[0] == "uint64":
             text = _LONG_POWER
-        made.append(Row(len(BASE) + len(made), name, operands, call.checked_type.dtype, text, helpers))
-    return tuple(made)
+        table.append(Row(len(BASE) + len(table), name, operands, call.checked_type.dtype, text, helpers))
+    return tuple(table)
 
 
 @cache

@@ -95,10 +95,10 @@ def sized(module: IRModule, isa: Isa, calls: Calls) -> Sized | None:
     Raises `RelayError` where the backend has no such code for an operator.
     """
     module = with_open_loops(module)
-    found = [_for_numbers(module, isa, calls, numbers) for numbers in _NUMBERS]
-    if found[0] is None or found[1] is None or found[0].text != found[1].text:
+    candidates = [_for_numbers(module, isa, calls, numbers) for numbers in _NUMBERS]
+    if candidates[0] is None or candidates[1] is None or candidates[0].text != candidates[1].text:
         return None
-    return found[0]
+    return candidates[0]
 
 
 class _Inputs:
@@ -132,12 +132,12 @@ class _Inputs:
 
     def checks(self) -> list[str]:
         """What must hold of the sizes."""
-        found = []
+        conditions = []
         for n, (size, stand) in enumerate(zip(self.sizes.sizes, self.stands)):
             if stand != size:
-                found.append(f"size{n} == {stand}")
-            found.append(f"size{n} >= {bounds(size)[0]}")
-        return [*found, *(f"size{n} <= {MOST}L" for n in self._places.values())]
+                conditions.append(f"size{n} == {stand}")
+            conditions.append(f"size{n} >= {bounds(size)[0]}")
+        return [*conditions, *(f"size{n} <= {MOST}L" for n in self._places.values())]
 
 
 def _for_numbers(module: IRModule, isa: Isa, calls: Calls, numbers: Sequence[int]) -> Sized | None:
@@ -146,14 +146,14 @@ def _for_numbers(module: IRModule, isa: Isa, calls: Calls, numbers: Sequence[int
         return None
     sizes = inputs.sizes
     for _ in range(_ROUNDS):
-        made = _typed(inputs)
+        typed_mod = _typed(inputs)
         merged = _merged(sizes, inputs.stands)
         if merged == inputs.stands:
             break
         inputs.stands = merged
     checks = inputs.checks()
-    program = lower_module(made, "main", [], isa, None, calls)
-    body = made["main"].body
+    program = lower_module(typed_mod, "main", [], isa, None, calls)
+    body = typed_mod["main"].body
     assert isinstance(body, Tuple)
     extents = [d for f in body.fields for d in f.checked_type.shape]  # type: ignore[union-attr]
     checks += [f"{d} >= 0" for d in extents if (bounds(d)[0] or 0) < 0]
@@ -228,8 +228,8 @@ def _anew(node: Expr, values: Mapping[int, Expr], elements: Elements, typer: Cal
         case Call(op=OpenLoop() as op):
             return _loop(op, [values[id(a)] for a in node.args], elements, typer, node.span)
         case Call(op=Op() as op):
-            made = Call(op, [values[id(a)] for a in node.args], node.attrs, node.type_args, node.span)
-            static = static_form(made, elements)
+            call = Call(op, [values[id(a)] for a in node.args], node.attrs, node.type_args, node.span)
+            static = static_form(call, elements)
             if static is None:
                 raise RelayError(error("R0634", f"{op.name}: extents of its result are not known before the program runs", node.span))
             typed(static, range_type(static, node.checked_type, elements))

@@ -55,12 +55,12 @@ def of_slices(module: IRModule) -> IRModule | None:
             assert isinstance(ty, TensorType)
             ty = TensorType((1, *ty.shape[1:]), ty.dtype)
         values[param] = typed_var(param.name_hint, ty, param.span)
-    made = IRModule.from_expr(Function(list(values.values()), substitute(function.body, values)))  # type: ignore[arg-type]
-    check(made, fresh=True)
-    for old, new in zip(types, _types(made["main"].body)):
+    sliced = IRModule.from_expr(Function(list(values.values()), substitute(function.body, values)))  # type: ignore[arg-type]
+    check(sliced, fresh=True)
+    for old, new in zip(types, _types(sliced["main"].body)):
         if TensorType((ANY, *new.shape[1:]), new.dtype) != TensorType((ANY, *old.shape[1:]), old.dtype) or new.shape[0] != 1:
             return None
-    return made
+    return sliced
 
 
 def slices_of(module: IRModule) -> Slices:

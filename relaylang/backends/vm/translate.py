@@ -82,10 +82,10 @@ class Translation:
                 if _is_result(variable, rest):
                     work += self.branches.branch(value, chain.into, chain.join)
                 else:
-                    found = operands.env[variable] = operands.new(variable.checked_type or value.checked_type)
+                    register = operands.env[variable] = operands.new(variable.checked_type or value.checked_type)
                     behind = code.label()
                     work.append(Chain(rest, chain.into, chain.join, behind, loaded=chain.loaded))
-                    work += self.branches.branch(value, found.number, behind)
+                    work += self.branches.branch(value, register.number, behind)
                 return
             if isinstance(value, Call) and not isinstance(value.op, (Op, Constructor)):
                 tail = chain.into is None and _is_result(variable, rest)
@@ -129,24 +129,24 @@ class Translation:
                 return Atom(value)
             case Call(op=Op()):
                 return operator_value(operands, variable, value)
-            case Call(op=Constructor() as made):
+            case Call(op=Constructor() as constructor):
                 parts = [("t", self._read(a, value)) for a in value.args]
                 result = operands.new(ty)
-                number = self.pool.constructor(made)
+                number = self.pool.constructor(constructor)
                 emit("AllocADT", ("d", result.number), ("g", number), ("#", len(parts)), *parts, node=value)
                 return result
             case Tuple(fields):
                 return Fields([operands.value(f) for f in fields])
             case TupleGetItem(source, index):
-                whole = operands.value(source)
-                if isinstance(whole, Fields):
-                    return operands.arrived(whole.fields[index])
-                if isinstance(whole, Coming):
-                    node = field_of(whole.node, index)
-                    whole.region.add(variable, node)
-                    return Coming(whole.region, variable, node)
+                tuple_fields = operands.value(source)
+                if isinstance(tuple_fields, Fields):
+                    return operands.arrived(tuple_fields.fields[index])
+                if isinstance(tuple_fields, Coming):
+                    node = field_of(tuple_fields.node, index)
+                    tuple_fields.region.add(variable, node)
+                    return Coming(tuple_fields.region, variable, node)
                 result = operands.new(ty)
-                emit("GetField", ("d", result.number), ("t", operands.number(whole, value)), ("m", index), node=value)
+                emit("GetField", ("d", result.number), ("t", operands.number(tuple_fields, value)), ("m", index), node=value)
                 return result
             case RefCreate(source):
                 number = self._read(source, value)

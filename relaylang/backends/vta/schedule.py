@@ -142,7 +142,7 @@ class Schedule:
         units = [unit_of(Instruction(0, item.name, item.fields)) for item in self.items]
         for number, (item, unit) in enumerate(zip(self.items, units)):
             (reads, writes), needed = item.uses, dict[int, int]()
-            for users in [*[written[thing] for thing in (*reads, *writes)], *[read[thing] for thing in writes]]:
+            for users in [*[written[buffer] for buffer in (*reads, *writes)], *[read[buffer] for buffer in writes]]:
                 for other in users.keys() - {unit}:
                     needed[other] = max(needed.get(other, -1), users[other])
             for other, last in needed.items():
@@ -151,10 +151,10 @@ class Schedule:
                     self.items[last].fields["push_next" if unit > other else "push_prev"] = 1
                     item.fields["pop_next" if other > unit else "pop_prev"] = 1
                     waited[unit, other] = last
-            for thing in reads:
-                read[thing][unit] = number
-            for thing in writes:
-                written[thing], read[thing] = {unit: number}, {}
+            for buffer in reads:
+                read[buffer][unit] = number
+            for buffer in writes:
+                written[buffer], read[buffer] = {unit: number}, {}
 
 
 __all__ = ["Schedule", "Thing", "Uop", "Uses"]

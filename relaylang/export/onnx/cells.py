@@ -122,20 +122,20 @@ def _narrowed(part: Part) -> Part:
 
 def _terms(part: Part) -> list[Part]:
     """The terms of a sum."""
-    found: list[Part] = []
+    terms: list[Part] = []
     stack = [_narrowed(part)]
     while stack:
         expr, low, high = stack.pop()
         operands = called(expr, "add", "nn.bias_add")
         rank, width = len(extents(expr)), extents(expr)[-1:]
-        if len(found) + len(stack) > _MOST:
+        if len(terms) + len(stack) > _MOST:
             raise _No
         along = called(expr, "add") or (operands and expr.attrs.axis % rank == rank - 1)  # type: ignore[attr-defined]
         if along and all(extents(x)[-1:] == width for x in operands):
             stack += [_narrowed(Part(x, low, high)) for x in reversed(operands)]
         else:
-            found.append(Part(expr, low, high))
-    return found
+            terms.append(Part(expr, low, high))
+    return terms
 
 
 def at_step(expr: Expr) -> At | None:
@@ -239,10 +239,10 @@ def _gate(
         raise _No
     data, reverse = in_order(at.sequence)
     if weights in sum_ and not called(weights.expr, "nn.dense"):  # the sequence was multiplied at once
-        found = _terms(Part(data, weights.low, weights.high))
-        products = [(p, term) for term in found if (p := _product(term.expr)) is not None]
-        biases += [term for term in found if _vector(term.expr)]
-        if len(products) != 1 or sum(_vector(t.expr) for t in found) + 1 != len(found):
+        terms = _terms(Part(data, weights.low, weights.high))
+        products = [(p, term) for term in terms if (p := _product(term.expr)) is not None]
+        biases += [term for term in terms if _vector(term.expr)]
+        if len(products) != 1 or sum(_vector(t.expr) for t in terms) + 1 != len(terms):
             raise _No
         (data, rows), (_, low, high) = products[0]
         weights = Part(rows, low, high)
@@ -284,9 +284,9 @@ def _gru_of(expr: Expr, new: Expr, update: Expr, state: Expr) -> Step:
     name, sum_, clip = _activated(new, *_NEW)
     _, update_sum, update_clip = _activated(update, *_GATE)
     for term in sum_:
-        found = _reset(term, state)
-        if found is not None:
-            reset, product, late, attrs = found
+        reset_parts = _reset(term, state)
+        if reset_parts is not None:
+            reset, product, late, attrs = reset_parts
             _, reset_sum, reset_clip = _activated(reset, *_GATE)
             if not clip == update_clip == reset_clip:
                 raise _No
@@ -344,14 +344,14 @@ def last_cell(cell: Expr, before: Callable[[Expr], Step | None]) -> Step | None:
             if step is None or step.kind != "LSTM":
                 return None
             unused = typed_var("unused", step.states[0].checked_type)
-            made = _lstm_of(unused, cell, state, (take, take, forget, new), step.activations[2])
-            out = made.gates[0]._replace(
+            lstm = _lstm_of(unused, cell, state, (take, take, forget, new), step.activations[2])
+            out = lstm.gates[0]._replace(
                 weights=step.gates[1].weights,
                 recurrent=step.gates[1].recurrent,
                 biases=step.gates[1].biases,
                 peephole=step.gates[1].peephole,
             )
-            return made._replace(gates=(made.gates[0], out, *made.gates[2:]))
+            return lstm._replace(gates=(lstm.gates[0], out, *lstm.gates[2:]))
     except _No:
         pass
     return None
@@ -369,16 +369,16 @@ def _coupled(forget: Expr, take: Expr) -> bool:
 def _lstm_of(expr: Expr, cell: Expr, state: Expr, gates: Sequence[Expr], shown: str) -> Step:
     """The step of the input gate, the output gate, the forget gate and the new value."""
     coupled = _coupled(gates[2], gates[0])
-    found = [_activated(gates[0] if coupled and i == 2 else g, *_NEW, *_GATE) for i, g in enumerate(gates)]
-    made = [_gate(sum_) for _, sum_, _ in found]
-    for gate, seen in zip(made, (state, state if gates[1] is gates[0] else cell, state, None)):
+    activated = [_activated(gates[0] if coupled and i == 2 else g, *_NEW, *_GATE) for i, g in enumerate(gates)]
+    parts = [_gate(sum_) for _, sum_, _ in activated]
+    for gate, seen in zip(parts, (state, state if gates[1] is gates[0] else cell, state, None)):
         if gate.peephole is not None and gate.peephole[1] is not seen:
             raise _No
-    clips, peepholes = {bound for _, _, bound in found}, {gate.peephole is None for gate in made[:3]}
-    if len(clips) != 1 or len({id(gate.state) for gate in made}) != 1 or len(peepholes) != 1:
+    clips, peepholes = {bound for _, _, bound in activated}, {gate.peephole is None for gate in parts[:3]}
+    if len(clips) != 1 or len({id(gate.state) for gate in parts}) != 1 or len(peepholes) != 1:
         raise _No
     attrs = (("input_forget", 1),) if coupled else ()
-    return Step("LSTM", (expr, cell), (made[0].state, state), tuple(made), (*_GATE, found[3][0], shown), clips.pop(), attrs)
+    return Step("LSTM", (expr, cell), (parts[0].state, state), tuple(parts), (*_GATE, activated[3][0], shown), clips.pop(), attrs)
 
 
 _FINDERS = {"tanh": (_rnn,), "nn.relu": (_rnn,), "add": (_gru,), "multiply": (_lstm,)}

@@ -62,33 +62,33 @@ class Emitter(Walk):
                 carried[letter] = value.dtype
         if carried:
             held = [v if v is None or t not in carried else self.cast(v, carrier(kind, v.dtype)) for t, v in zip(letters, inputs)]
-            made = self.op(kind, *held, outputs=outputs, **attrs)
-            back = self._cast_back(kind, made if isinstance(made, list) else [made], results, carried)
+            outs = self.op(kind, *held, outputs=outputs, **attrs)
+            back = self._cast_back(kind, outs if isinstance(outs, list) else [outs], results, carried)
             for value in back:
                 value.type = ty or value.type
-            return back if isinstance(made, list) else back[0]
+            return back if isinstance(outs, list) else back[0]
         dtype = self._dtype(kind, inputs)
         names = [self.unique(f"{self.wish}.{kind}") for _ in range(outputs)]
         kept = {name: value for name, value in attrs.items() if value is not None}
-        given = ["" if v is None else v.name for v in inputs]
-        while given and not given[-1]:
-            given.pop()
-        layer = self.onnx.helper.make_node(kind, given, names, name=names[0], **kept)
+        names_in = ["" if v is None else v.name for v in inputs]
+        while names_in and not names_in[-1]:
+            names_in.pop()
+        layer = self.onnx.helper.make_node(kind, names_in, names, name=names[0], **kept)
         self.blocks[-1].append(layer)
-        for name in given:
+        for name in names_in:
             self.fresh.pop(name, None)
         unknown = ty or TensorType((), dtype)
-        made = [Value(n, unknown) for n in names]
+        outs = [Value(n, unknown) for n in names]
         if outputs == 1:
             self.fresh[names[0]] = layer
-        return made if outputs > 1 else made[0]
+        return outs if outputs > 1 else outs[0]
 
     def custom(self, domain: str, kind: str, *inputs: Value, results: Sequence[TensorType], **attrs: Any) -> Any:
         """A layer of an operator of another domain, whose meaning a runtime gets elsewhere; its result, or a list of them."""
-        made = [Value(self.unique(f"{self.wish}.{kind}"), ty) for ty in results]
-        given, names = [v.name for v in inputs], [v.name for v in made]
-        self.blocks[-1].append(self.onnx.helper.make_node(kind, given, names, name=names[0], domain=domain, **attrs))
-        return made if len(made) != 1 else made[0]
+        values = [Value(self.unique(f"{self.wish}.{kind}"), ty) for ty in results]
+        operands, names = [v.name for v in inputs], [v.name for v in values]
+        self.blocks[-1].append(self.onnx.helper.make_node(kind, operands, names, name=names[0], domain=domain, **attrs))
+        return values if len(values) != 1 else values[0]
 
     def _dtype(self, kind: str, inputs: Sequence[Value | None]) -> str:
         """The element type of a layer's first result. Raises `Unsupported` for operands that the operator does not take."""
@@ -128,12 +128,12 @@ class Emitter(Walk):
         """A constant; equal small ones are one."""
         ty = TensorType(data.shape, dtype or data.dtype.name)
         key = (data.shape, ty.dtype, data.tobytes()) if data.size <= 64 else (id(data), data.shape, ty.dtype)
-        found = self.numbers.get(key)
-        if found is None:
-            found = self.numbers[key] = Value(self.unique(name), ty, data)
-            tensor = self.onnx.numpy_helper.from_array(np.ascontiguousarray(data).reshape(data.shape), found.name)
+        constant = self.numbers.get(key)
+        if constant is None:
+            constant = self.numbers[key] = Value(self.unique(name), ty, data)
+            tensor = self.onnx.numpy_helper.from_array(np.ascontiguousarray(data).reshape(data.shape), constant.name)
             self.weights.append(tensor)
-        return found
+        return constant
 
     def transpose(self, x: Value, axes: Sequence[int]) -> Value:
         """A transposition: folded into a constant, and joined with a transposition before it."""
@@ -147,9 +147,9 @@ class Emitter(Walk):
             return self.transpose(before[0], [before[1][a] for a in axes])
         known = len(axes) == x.rank
         ty = TensorType(tuple([x.shape[a] for a in axes]), x.dtype) if known else None
-        made = self.op("Transpose", x, perm=axes, ty=ty)
-        self.turned[made.name] = (x, axes)
-        return made
+        transposed = self.op("Transpose", x, perm=axes, ty=ty)
+        self.turned[transposed.name] = (x, axes)
+        return transposed
 
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
         """A reshape to known extents, with one -1 at most."""
@@ -223,11 +223,11 @@ class Emitter(Walk):
             with self.block_of() as layers:
                 outputs = branch()
                 graphs.append(self.graph(name, [], layers, outputs, types))
-        made = self.op("If", condition, outputs=len(types), then_branch=graphs[0], else_branch=graphs[1])
-        return self._typed(made, types)
+        outs = self.op("If", condition, outputs=len(types), then_branch=graphs[0], else_branch=graphs[1])
+        return self._typed(outs, types)
 
-    def _typed(self, made: Any, types: Sequence[TensorType]) -> list[Value]:
-        values = made if isinstance(made, list) else [made]
+    def _typed(self, results: Any, types: Sequence[TensorType]) -> list[Value]:
+        values = results if isinstance(results, list) else [results]
         for value, ty in zip(values, types):
             value.type = ty
         return values
@@ -248,8 +248,8 @@ class Emitter(Walk):
             inputs = [self.info(turn, TensorType((), "int64")), self.info(going, TensorType((), "bool"))]
             inputs += [self.info(v.name, t) for v, t in zip(state, types)]
             body = self.graph("body", inputs, layers, [again, *after], [TensorType((), "bool"), *types])
-        made = self.op("Loop", None, first, *begin, outputs=len(types), body=body)
-        return loop.rest(grouped(self._typed(made, types), loop.types))
+        outs = self.op("Loop", None, first, *begin, outputs=len(types), body=body)
+        return loop.rest(grouped(self._typed(outs, types), loop.types))
 
 
 @cache

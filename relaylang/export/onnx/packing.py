@@ -73,8 +73,8 @@ def layer_call(b: Builder, ways: Sequence[Direction]) -> Call:
         attrs["activations"] = [_NAMES[a] for w in ways for a in w.step.activations]
     state = TensorType((len(ways), batch, units), step.dtype)
     ty = TupleType([TensorType((steps, len(ways), batch, units), step.dtype), *[state] * len(first.initial)])
-    given = [x for name in names if (x := operands[name]) is not None]
-    return typed(Call(LAYERS[step.kind], given, LayerAttrs(names, attrs), (), step.states[0].span), ty)
+    present = [x for name in names if (x := operands[name]) is not None]
+    return typed(Call(LAYERS[step.kind], present, LayerAttrs(names, attrs), (), step.states[0].span), ty)
 
 
 _NAMES = {"sigmoid": "Sigmoid", "tanh": "Tanh", "nn.relu": "Relu"}
@@ -91,8 +91,8 @@ def _rows(b: Builder, parts: Sequence[Part]) -> Expr:
             joined[-1] = last._replace(high=part.high)
         else:
             joined.append(part)
-    whole = [p.expr if (p.low, p.high) == (0, extents(p.expr)[0]) else b.slice(p.expr, [p.low], [p.high], [0]) for p in joined]
-    return b.concat(whole, 0)
+    rows = [p.expr if (p.low, p.high) == (0, extents(p.expr)[0]) else b.slice(p.expr, [p.low], [p.high], [0]) for p in joined]
+    return b.concat(rows, 0)
 
 
 def _stacked(b: Builder, parts: Sequence[Expr]) -> Expr:
@@ -142,8 +142,8 @@ def _zero(state: Expr) -> bool:
     """Whether a state is known to be 0."""
     if isinstance(state, Constant):
         return not state.data.any()
-    (made,) = called(state, "reshape") or (state,)
-    return isinstance(made, Call) and isinstance(made.op, Op) and made.op.name in ("zeros", "dyn.zeros")
+    (source,) = called(state, "reshape") or (state,)
+    return isinstance(source, Call) and isinstance(source.op, Op) and source.op.name in ("zeros", "dyn.zeros")
 
 
 __all__ = ["LAYERS", "OPERANDS", "Direction", "LayerAttrs", "layer_call"]

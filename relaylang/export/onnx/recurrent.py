@@ -51,25 +51,25 @@ def with_layers(function: Expr, builder: Callable[[], Builder]) -> Expr:
     graph = Graph(shared)
     layers = [*graph.unrolled(), *graph.loops()]
     for _ in range(_ROUNDS if layers else 0):
-        made: dict[int, Expr] = {}
+        results: dict[int, Expr] = {}
         b = builder()
         for group in graph.groups(layers):
-            made.update(graph.results(b, group))
-        result, left = _replaced(shared, made)
-        whole = [layer for layer in layers if not any(id(x) in left for x in layer.inner)]
-        if len(whole) == len(layers):
+            results.update(graph.results(b, group))
+        result, left = _replaced(shared, results)
+        complete = [layer for layer in layers if not any(id(x) in left for x in layer.inner)]
+        if len(complete) == len(layers):
             return result
-        layers = whole
+        layers = complete
     return function
 
 
-def _replaced(expr: Expr, made: Mapping[int, Expr]) -> tuple[Expr, set[int]]:
+def _replaced(expr: Expr, replacements: Mapping[int, Expr]) -> tuple[Expr, set[int]]:
     """An expression with others in the place of some nodes, by id; and the nodes that are left, by id."""
     done: dict[int, Expr] = {}
     stack: list[tuple[Expr, bool]] = [(expr, False)]
     while stack:
         node, ready = stack.pop()
-        new = made.get(id(node))
+        new = replacements.get(id(node))
         if id(node) in done:
             continue
         if not ready:
@@ -78,7 +78,7 @@ def _replaced(expr: Expr, made: Mapping[int, Expr]) -> tuple[Expr, set[int]]:
             stack += [(child, False) for child in reversed(inner) if id(child) not in done]
         else:
             done[id(node)] = done[id(new)] if new is not None else retype(rebuilt(node, done), node)
-    return done[id(expr)], {key for key in done if key not in made}
+    return done[id(expr)], {key for key in done if key not in replacements}
 
 
 class Mask(NamedTuple):
@@ -173,9 +173,9 @@ class Graph:
                 chain.append(before)
                 masks.append(mask)
             else:
-                found = self._steps_of(chain[::-1], masks[::-1])
-                if found is not None:
-                    yield found
+                layer = self._steps_of(chain[::-1], masks[::-1])
+                if layer is not None:
+                    yield layer
 
     def _before(self, step: Step) -> tuple[Step | None, Mask | None]:
         """The step before one, and the mask of its first state."""
@@ -232,27 +232,27 @@ class Graph:
 
     def _joined(self, outputs: list[list[Expr]]) -> list[Expr]:
         """The outputs of all steps as one tensor, wherever they are joined."""
-        found = []
+        joins = []
         rows = [{id(u) for x in of for u in self._unsqueezed(x, 0)} for of in outputs]
         for row in [u for x in outputs[-1] for u in self._unsqueezed(x, 0)]:
             if len(outputs) == 1:
-                found.append(row)
+                joins.append(row)
             for parts in self.users.get(id(row), []):
                 if isinstance(parts, Tuple) and len(parts.fields) == len(rows) and all(id(f) in r for f, r in zip(parts.fields, rows)):
-                    found += [u for u in self.users.get(id(parts), []) if called(u, "concatenate") and u.attrs.axis == 0]  # type: ignore[attr-defined]
-        return list(dict.fromkeys(found))
+                    joins += [u for u in self.users.get(id(parts), []) if called(u, "concatenate") and u.attrs.axis == 0]  # type: ignore[attr-defined]
+        return list(dict.fromkeys(joins))
 
     def _unsqueezed(self, x: Expr, axis: int) -> list[Expr]:
         return [u for u in self.users.get(id(x), []) if called(u, "expand_dims") and u.attrs.axis == axis and u.attrs.num_newaxis == 1]  # type: ignore[attr-defined]
 
-    def _checked(self, found: Found) -> Found | None:
+    def _checked(self, layer: Found) -> Found | None:
         """A layer whose reversal fits its lengths, and whose weights come in rows; else None."""
-        reverse, lengths = found.step.gates[0].reverse, found.lengths
+        reverse, lengths = layer.step.gates[0].reverse, layer.lengths
         if isinstance(reverse, Expr) and (lengths is None or not self._same_lengths(reverse, lengths)):
             return None
         if reverse is True and lengths is not None:
             return None
-        return found
+        return layer
 
     def _same_lengths(self, a: Expr, b: Expr) -> bool:
         if isinstance(a, Constant) and isinstance(b, Constant):
@@ -262,8 +262,8 @@ class Graph:
     def loops(self) -> Iterator[Found]:
         """Layers that are loops."""
         for let in self.lets:
-            found = self._loop(let)
-            if found is not None and (checked := self._checked(found)) is not None:
+            layer = self._loop(let)
+            if layer is not None and (checked := self._checked(layer)) is not None:
                 yield checked
 
     def _loop(self, let: Let) -> Found | None:
@@ -372,7 +372,7 @@ class Graph:
         call = layer_call(b, group)
         outputs, *states = [b.field(call, i) for i in range(1 + len(group[0].last))]
         count = len(group)
-        made: dict[int, Expr] = {}
+        replacements: dict[int, Expr] = {}
         ordered: list[list[Expr]] = []
         for number, layer in enumerate(group):
             own = b.squeeze(outputs if count == 1 else b.slice(outputs, [number], [number + 1], [1]), [1])
@@ -380,7 +380,7 @@ class Graph:
             for old in layer.outputs:
                 if layer.reverse:
                     turned = [u for u in self.users.get(id(old), []) if in_order(u)[0] is old]
-                    made[id(old)] = (
+                    replacements[id(old)] = (
                         b.op("reverse", own, axis=0)
                         if layer.lengths is None
                         else b.op("reverse_sequence", own, layer.lengths, seq_axis=0, batch_axis=1)
@@ -388,23 +388,23 @@ class Graph:
                     right += turned
                 else:
                     right.append(old)
-            made.update({id(old): own for old in right})
+            replacements.update({id(old): own for old in right})
             ordered.append(right)
-        for whole in self._together(ordered, 1):
-            made[id(whole)] = outputs
+        for joined in self._together(ordered, 1):
+            replacements[id(joined)] = outputs
         if count == 2:
             for parts in self._tuples(ordered):
                 for user in self.users.get(id(parts), []):
                     if called(user, "concatenate") and user.attrs.axis in (2, -1):  # type: ignore[attr-defined]
-                        made[id(user)] = b.reshape(b.transpose(outputs, [0, 2, 1, 3]), [0, 0, -1])
+                        replacements[id(user)] = b.reshape(b.transpose(outputs, [0, 2, 1, 3]), [0, 0, -1])
         for which, state in enumerate(states):
             olds = [layer.last[which] for layer in group]
             for number, places in enumerate(olds):
                 own = b.squeeze(state if count == 1 else b.slice(state, [number], [number + 1], [0]), [0])
-                made.update({id(x): own for x in places})
-            for whole in self._together(olds, 0):
-                made[id(whole)] = state
-        return made
+                replacements.update({id(x): own for x in places})
+            for joined in self._together(olds, 0):
+                replacements[id(joined)] = state
+        return replacements
 
     def _together(self, parts: Sequence[Sequence[Expr]], axis: int) -> Iterator[Expr]:
         """Where results of all directions lie along a new axis."""

@@ -50,9 +50,9 @@ class Emitter(Walk):
 
     def op(self, text: str, extents: Sequence[Any], dtype: str) -> Value:
         """`name = TEXT`, of this type."""
-        made = Value(self.unique(self.wish), TensorType(tuple(extents), dtype))
-        self.line(f"{made.name} = {text}")
-        return made
+        value = Value(self.unique(self.wish), TensorType(tuple(extents), dtype))
+        self.line(f"{value.name} = {text}")
+        return value
 
     def same(self, name: str, *operands: Value) -> Value:
         """A function of operands that broadcast, with a result of their element type."""
@@ -78,9 +78,9 @@ class Emitter(Walk):
 
     def fields(self, name: str, text: str, types: Sequence[TensorType]) -> list[Value]:
         """The tensors of a result that is a tuple."""
-        whole = self.unique(name)
-        self.line(f"{whole} = {text}")
-        return [self.op(f"{whole}[{i}]", t.shape, t.dtype) for i, t in enumerate(types)]
+        tuple_name = self.unique(name)
+        self.line(f"{tuple_name} = {text}")
+        return [self.op(f"{tuple_name}[{i}]", t.shape, t.dtype) for i, t in enumerate(types)]
 
     def scalar(self, value: Any, dtype: str) -> Value:
         """A number in the text."""
@@ -103,13 +103,13 @@ class Emitter(Walk):
         if data.ndim == 0:
             return self.scalar(data, dtype or data.dtype.name)
         key = (data.shape, dtype, data.tobytes()) if data.size <= 64 else (id(data), data.shape)
-        found = self.known.get(key)
-        if found is None:
+        constant = self.known.get(key)
+        if constant is None:
             ty = TensorType(data.shape, dtype or data.dtype.name)
             written(ty)
-            found = self.known[key] = Value(self.unique(name), ty, data)
-            self.weights[found.name] = found
-        return found
+            constant = self.known[key] = Value(self.unique(name), ty, data)
+            self.weights[constant.name] = constant
+        return constant
 
     # ---- what the walk asks for
 
@@ -125,19 +125,19 @@ class Emitter(Walk):
 
     def if_(self, condition: Value, branches: Sequence[Callable[[], list[Value]]], types: list[TensorType]) -> list[Value]:
         self.branches = True
-        whole = self.unique("chosen")
+        chosen = self.unique("chosen")
         for number, branch in enumerate(branches):
             self.line(f"if {condition.name}:" if number == 0 else "else:")
             self.indent += 1
             known = dict(self.known)
             values = branch()
             names = ", ".join(v.name for v in values)
-            self.line(f"{whole} = {names}" if len(types) == 1 else f"{whole} = ({names},)")
+            self.line(f"{chosen} = {names}" if len(types) == 1 else f"{chosen} = ({names},)")
             self.known = {k: v for k, v in self.known.items() if k in known or v.name in self.weights}
             self.indent -= 1
         if len(types) == 1:
-            return [Value(whole, types[0])]
-        return [self.op(f"{whole}[{i}]", t.shape, t.dtype) for i, t in enumerate(types)]
+            return [Value(chosen, types[0])]
+        return [self.op(f"{chosen}[{i}]", t.shape, t.dtype) for i, t in enumerate(types)]
 
 
 __all__ = ["Emitter", "shape", "written"]

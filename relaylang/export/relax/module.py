@@ -30,9 +30,9 @@ def export_relax(mod: IRModule, entry: str = "main", file: str = "<module>") -> 
     values = leaves(result)
     name, own = e.unique("result"), entry if entry == "main" else e.unique(entry)
     several = len(values) != 1 or isinstance(result, list)
-    made = f"({', '.join(v.name for v in values)}{',' if len(values) == 1 else ''})" if several else values[0].name
+    returned = f"({', '.join(v.name for v in values)}{',' if len(values) == 1 else ''})" if several else values[0].name
     out = f"R.Tuple({', '.join(types)})" if several else types[0]
-    e.line(f"{name}: {out} = {made}")
+    e.line(f"{name}: {out} = {returned}")
     body = [line[4:] for line in e.lines] if e.branches else ["        with R.dataflow():", *e.lines, f"            R.output({name})"]
     head = [
         "# from tvm.script import ir as I",

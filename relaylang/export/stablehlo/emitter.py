@@ -71,20 +71,20 @@ class Emitter(Walk):
 
     def op(self, text: str, operands: Sequence[Value], shape: Sequence[int], dtype: str) -> Value:
         """`%r = TEXT : (operands' types) -> type`."""
-        made = self.new(shape, dtype)
-        given = ", ".join(written(v.type) for v in operands)
-        self.line(f"%{made.name} = {text} : ({given}) -> {written(made.type)}")
-        return made
+        value = self.new(shape, dtype)
+        types = ", ".join(written(v.type) for v in operands)
+        self.line(f"%{value.name} = {text} : ({types}) -> {written(value.type)}")
+        return value
 
     def same(self, name: str, *operands: Value) -> Value:
         """An operator whose operands and result have one type."""
-        made = self.new(operands[0].static(), operands[0].dtype)
-        given = ", ".join(f"%{v.name}" for v in operands)
+        value = self.new(operands[0].static(), operands[0].dtype)
+        names = ", ".join(f"%{v.name}" for v in operands)
         form = "{0} -> {0}" if name.startswith("chlo.") else "{0}"
         if name.startswith("chlo.") and len(operands) > 1:
             form = "({}) -> {{0}}".format(", ".join("{0}" for _ in operands))
-        self.line(f"%{made.name} = {name if '.' in name else f'stablehlo.{name}'} {given} : {form.format(written(made.type))}")
-        return made
+        self.line(f"%{value.name} = {name if '.' in name else f'stablehlo.{name}'} {names} : {form.format(written(value.type))}")
+        return value
 
     @contextmanager
     def region(self) -> Iterator[None]:
@@ -106,10 +106,10 @@ class Emitter(Walk):
         for known in self.numbers:
             if key in known:
                 return known[key]
-        made = Value(self.unique(name), ty, data)
-        self.line(f"%{made.name} = stablehlo.constant {_dense(data)} : {written(ty)}")
-        self.numbers[-1][key] = made
-        return made
+        constant = Value(self.unique(name), ty, data)
+        self.line(f"%{constant.name} = stablehlo.constant {_dense(data)} : {written(ty)}")
+        self.numbers[-1][key] = constant
+        return constant
 
     def scalar(self, value: Any, dtype: str) -> Value:
         return self.array(np.asarray(value).astype(np.dtype(dtype)), dtype, "number")
@@ -163,9 +163,9 @@ class Emitter(Walk):
         return self.op(text, [x, value], shape, x.dtype)
 
     def iota(self, shape: Sequence[int], axis: int, dtype: str) -> Value:
-        made = self.new(shape, dtype)
-        self.line(f"%{made.name} = stablehlo.iota dim = {axis} : {written(made.type)}")
-        return made
+        value = self.new(shape, dtype)
+        self.line(f"%{value.name} = stablehlo.iota dim = {axis} : {written(value.type)}")
+        return value
 
     # ---- arithmetic
 
@@ -185,10 +185,10 @@ class Emitter(Walk):
 
     def select(self, condition: Value, a: Value, b: Value) -> Value:
         condition, a, b = self.together(condition, a, b)
-        made = self.new(a.static(), a.dtype)
-        given = f"%{condition.name}, %{a.name}, %{b.name}"
-        self.line(f"%{made.name} = stablehlo.select {given} : {written(condition.type)}, {written(a.type)}")
-        return made
+        value = self.new(a.static(), a.dtype)
+        names = f"%{condition.name}, %{a.name}, %{b.name}"
+        self.line(f"%{value.name} = stablehlo.select {names} : {written(condition.type)}, {written(a.type)}")
+        return value
 
     def reduce(self, x: Value, axes: Sequence[int], how: str, initial: Any) -> Value:
         """A reduction over axes by `add`, `maximum`, ...; the axes are dropped."""
@@ -230,20 +230,20 @@ class Emitter(Walk):
         shape = []
         for n, k, s, d, (lo, hi) in zip(x.static(), sizes, strides, dilation, pads):
             shape.append(max((n + lo + hi - ((k - 1) * d + 1)) // s + 1, 0))
-        made = self.new(shape, x.dtype)
+        value = self.new(shape, x.dtype)
         one = written(TensorType((), x.dtype))
         left, right, inner = (self.unique(n) for n in ("l", "r", "w"))
         pairs = ", ".join(f"[{a}, {b}]" for a, b in pads)
         self.line(
-            f'%{made.name} = "stablehlo.reduce_window"(%{x.name}, %{start.name}) <{{window_dimensions = {_ints(sizes)}, '
+            f'%{value.name} = "stablehlo.reduce_window"(%{x.name}, %{start.name}) <{{window_dimensions = {_ints(sizes)}, '
             f"window_strides = {_ints(strides)}, window_dilations = {_ints(dilation)}, "
             f"padding = dense<[{pairs}]> : tensor<{x.rank}x2xi64>}}> ({{"
         )
         self.line(f"^bb0(%{left}: {one}, %{right}: {one}):")
         self.line(f"  %{inner} = stablehlo.{how} %{left}, %{right} : {one}")
         self.line(f"  stablehlo.return %{inner} : {one}")
-        self.line(f"}}) : ({written(x.type)}, {one}) -> {written(made.type)}")
-        return made
+        self.line(f"}}) : ({written(x.type)}, {one}) -> {written(value.type)}")
+        return value
 
     # ---- what the walk asks for
 
@@ -262,21 +262,21 @@ class Emitter(Walk):
         self.line(f"stablehlo.return {', '.join(f'%{v.name}' for v in values)} : {types}{last}")
 
     def if_(self, condition: Value, branches: Sequence[Callable[[], list[Value]]], types: list[TensorType]) -> list[Value]:
-        made = [self.new(t.shape, t.dtype) for t in types]
-        self.line(f'{_results(made)} = "stablehlo.if"(%{condition.name}) ({{')
+        results = [self.new(t.shape, t.dtype) for t in types]
+        self.line(f'{_results(results)} = "stablehlo.if"(%{condition.name}) ({{')
         for number, branch in enumerate(branches):
             with self.region():
                 self._region(branch(), "")
             self.line("}, {" if number == 0 else f"}}) : (tensor<i1>) -> ({', '.join(map(written, types))})")
-        return _fields(made)
+        return _fields(results)
 
     def loop(self, loop: Loop) -> Any:
         types = [t for ty in loop.types for t in tensor_types(ty)]
         begin = [v for x in loop.initial for v in leaves(x)]
 
-        made = [self.new(t.shape, t.dtype) for t in types]
+        results = [self.new(t.shape, t.dtype) for t in types]
         arrows = ", ".join(map(written, types))
-        self.line(f'{_results(made)} = "stablehlo.while"({", ".join(f"%{v.name}" for v in begin)}) ({{')
+        self.line(f'{_results(results)} = "stablehlo.while"({", ".join(f"%{v.name}" for v in begin)}) ({{')
         for number in (0, 1):
             with self.region():
                 state = [Value(self.unique(v.name), t) for v, t in zip(begin, types)]
@@ -284,19 +284,19 @@ class Emitter(Walk):
                 now = grouped(state, loop.types)
                 self._region([loop.test(now)] if number == 0 else [v for x in loop.body(now) for v in leaves(x)], "")
             self.line("}, {" if number == 0 else f"}}) : ({arrows}) -> ({arrows})")
-        return loop.rest(grouped(_fields(made), loop.types))
+        return loop.rest(grouped(_fields(results), loop.types))
 
 
-def _results(made: Sequence[Value]) -> str:
-    return f"%{made[0].name}" if len(made) == 1 else f"%{made[0].name}:{len(made)}"
+def _results(results: Sequence[Value]) -> str:
+    return f"%{results[0].name}" if len(results) == 1 else f"%{results[0].name}:{len(results)}"
 
 
-def _fields(made: Sequence[Value]) -> list[Value]:
-    if len(made) > 1:
-        first = made[0].name
-        for number, value in enumerate(made):
+def _fields(results: Sequence[Value]) -> list[Value]:
+    if len(results) > 1:
+        first = results[0].name
+        for number, value in enumerate(results):
             value.name = f"{first}#{number}"
-    return list(made)
+    return list(results)
 
 
 def _ints(values: Sequence[int]) -> str:

@@ -148,10 +148,10 @@ class Importer:
 
     def _external(self, entry: Entry) -> list[Any]:
         """The result of an external function for a layer in place, which keeps the type; files state no others."""
-        given = [x for name in entry.bottoms if isinstance(x := self.tops.get(name), Expr)]
-        if list(entry.tops) != list(entry.bottoms)[:1] or len(given) != len(entry.bottoms):
+        operands = [x for name in entry.bottoms if isinstance(x := self.tops.get(name), Expr)]
+        if list(entry.tops) != list(entry.bottoms)[:1] or len(operands) != len(entry.bottoms):
             return []
-        return external(self.builder, entry.type, given, [given[0].checked_type])
+        return external(self.builder, entry.type, operands, [operands[0].checked_type])
 
     def _converted(self, entry: Entry, operands: list[Any]) -> list[Any]:
         rule = self.rules.find(entry.type)
@@ -167,8 +167,8 @@ class Importer:
         why = self.rules.wrong_operands(rule, operands)
         if why:
             raise Malformed(why)
-        made = rule.convert(Node(self, entry), *operands)
-        results = [made] if isinstance(made, Expr) else list(made)
+        converted = rule.convert(Node(self, entry), *operands)
+        results = [converted] if isinstance(converted, Expr) else list(converted)
         if len(entry.tops) > len(results):
             raise Malformed(f"it has {len(entry.tops)} results, and a layer of its type gives {len(results)}")
         return results
@@ -180,15 +180,15 @@ _LOSSES = frozenset(("SoftmaxWithLoss", "SigmoidCrossEntropyLoss"))
 
 def _shapes(entry: Entry) -> list[tuple[int, ...] | None]:
     """The shapes of a data layer's results, None where the file does not state them."""
-    made, count = entry.message, len(entry.tops)
-    found: list[tuple[int, ...] | None]
+    layer_message, count = entry.message, len(entry.tops)
+    shapes: list[tuple[int, ...] | None]
     if entry.type == "Input":
-        found = [tuple(s.dim) for s in made.input_param.shape]
-        return found * count if len(found) == 1 else [*found[:count], *[None] * (count - len(found))]
+        shapes = [tuple(s.dim) for s in layer_message.input_param.shape]
+        return shapes * count if len(shapes) == 1 else [*shapes[:count], *[None] * (count - len(shapes))]
     if entry.type == "MemoryData":
-        p = made.memory_data_param
-        found = [(p.batch_size, p.channels, p.height, p.width), (p.batch_size,), *[None] * count]
-        return found[:count]
+        p = layer_message.memory_data_param
+        shapes = [(p.batch_size, p.channels, p.height, p.width), (p.batch_size,), *[None] * count]
+        return shapes[:count]
     return [None] * count
 
 
@@ -202,28 +202,28 @@ def import_caffe(model: Any, options: Options = DEFAULTS, file: str = "", weight
         file = file or os.fspath(model)
         options = options if options.folder else replace(options, folder=os.path.dirname(os.path.abspath(file)))
     data, name = contents(model), file or "the network"
-    given = weights_of if weights_of is not None else options.weights or None
-    source = os.fspath(given) if isinstance(given, (str, os.PathLike)) else "the file of weights"
-    beside = _beside(name, options.folder) if given is None else ""
+    weight_source = weights_of if weights_of is not None else options.weights or None
+    source = os.fspath(weight_source) if isinstance(weight_source, (str, os.PathLike)) else "the file of weights"
+    beside = _beside(name, options.folder) if weight_source is None else ""
     with gc_paused(), np.errstate(all="ignore"):
         budget = Budget(name, len(data), options.nodes, options.bytes, options.work)
         own = message(data, name, "the network")
         if beside.endswith(_TEXT):  # a file of weights was named, and its network is beside it
-            given, source, name, own = own, name, beside, message(read_bytes(beside), beside, "the network")
+            weight_source, source, name, own = own, name, beside, message(read_bytes(beside), beside, "the network")
         elif beside:
-            given, source = read_bytes(beside), beside
-        if given is None:
-            source, found = name, weights(own)
+            weight_source, source = read_bytes(beside), beside
+        if weight_source is None:
+            source, blobs_by_layer = name, weights(own)
         else:
-            if given is not own:
-                data = contents(given)
+            if weight_source is not own:
+                data = contents(weight_source)
                 budget.grant(len(data))
-                given = message(data, source, "the file of weights")
-            found = weights(given)
+                weight_source = message(data, source, "the file of weights")
+            blobs_by_layer = weights(weight_source)
         net = network(own, name)
-        if not found:
-            _check_weights(net, name, source if given is not None else "")
-        return Importer(net, found, name, source, options, budget).run()
+        if not blobs_by_layer:
+            _check_weights(net, name, source if weight_source is not None else "")
+        return Importer(net, blobs_by_layer, name, source, options, budget).run()
 
 
 def contents(model: Any) -> bytes:

@@ -34,8 +34,8 @@ class Node:
 
     def params(self, name: str) -> Any:
         """A message of parameters; with its default values where the layer has none."""
-        found = getattr(self.layer.message, name, None)
-        return found if found is not None else getattr(caffe()["LayerParameter"](), name)
+        message = getattr(self.layer.message, name, None)
+        return message if message is not None else getattr(caffe()["LayerParameter"](), name)
 
     def axis(self, params: Any, x: Expr, name: str = "axis", old: str = "") -> int:
         """An axis of an operand, counted from its end where it is negative. `old` is the field of old files."""
@@ -52,24 +52,24 @@ class Node:
 
     def floats(self, params: Any, name: str) -> list[builtins.float]:
         """Numbers of a field that may be repeated. Raises `Malformed` where one is infinite or no number."""
-        found = [float(v) for v in getattr(params, name)]
-        if not all(map(math.isfinite, found)):
+        numbers = [float(v) for v in getattr(params, name)]
+        if not all(map(math.isfinite, numbers)):
             raise Malformed(f"its {name} has numbers that are not finite")
-        return found
+        return numbers
 
     def spatial(self, params: Any, name: str, count: int, default: int | None, short: str = "") -> list[int]:
         """A number for each of `count` spatial axes. Fields such as `kernel_h` and `kernel_w` come first for two axes."""
         ends = [f"{short or name}_{side}" for side in "hw"]
         if count == 2 and any(params.HasField(end) for end in ends):
-            found = [int(getattr(params, end)) for end in ends]
+            extents = [int(getattr(params, end)) for end in ends]
         else:
-            found = [int(v) for v in getattr(params, name)]
-            found = found * count if len(found) == 1 else found
-            if not found and default is not None:
-                found = [default] * count
-        if len(found) != count or any(v >= LARGEST for v in found):
-            raise Malformed(f"its {name} is {found[:8]}, and its operand has {count} spatial axes")
-        return found
+            extents = [int(v) for v in getattr(params, name)]
+            extents = extents * count if len(extents) == 1 else extents
+            if not extents and default is not None:
+                extents = [default] * count
+        if len(extents) != count or any(v >= LARGEST for v in extents):
+            raise Malformed(f"its {name} is {extents[:8]}, and its operand has {count} spatial axes")
+        return extents
 
     @property
     def blobs(self) -> Sequence[Any]:
@@ -81,11 +81,11 @@ class Node:
         blobs = self.blobs
         if index >= len(blobs):
             raise Malformed(f"its {what} is not in {self.importer.source}, which has {len(blobs)} weights for it")
-        found = values(blobs[index], f"its {what}")
+        array = values(blobs[index], f"its {what}")
         wanted = shape(blobs[index]) if extents is None else extents
-        if any(d < 0 for d in wanted) or math.prod(wanted) != found.size:
-            raise Malformed(f"its {what} has {found.size} elements in {self.importer.source}, and the shape {tuple(wanted)}")
-        return found.reshape(tuple(wanted))
+        if any(d < 0 for d in wanted) or math.prod(wanted) != array.size:
+            raise Malformed(f"its {what} has {array.size} elements in {self.importer.source}, and the shape {tuple(wanted)}")
+        return array.reshape(tuple(wanted))
 
     def count(self, index: int, what: str) -> int:
         """How many elements a weight has."""

@@ -109,10 +109,15 @@ def message(data: bytes, file: str, what: str) -> Any:
     """The network in a file's bytes, a text or a message. Raises `RelayError` (R0802); `what` names it."""
     if is_caffe_text(data):
         return parsed_text(caffe(packed=False)["NetParameter"], data, file, what)
-    made = parsed(caffe()["NetParameter"], data, file, what)
-    if any(not b.data and not b.double_data and not b.raw_data for entry in (made.layer, made.layers) for x in entry for b in x.blobs):
-        made = parsed(caffe(packed=False)["NetParameter"], data, file, what)  # its numbers may stand one by one
-    return made
+    parsed_network = parsed(caffe()["NetParameter"], data, file, what)
+    if any(
+        not b.data and not b.double_data and not b.raw_data
+        for entry in (parsed_network.layer, parsed_network.layers)
+        for x in entry
+        for b in x.blobs
+    ):
+        parsed_network = parsed(caffe(packed=False)["NetParameter"], data, file, what)  # its numbers may stand one by one
+    return parsed_network
 
 
 def network(made: Any, file: str) -> Network:
@@ -165,10 +170,10 @@ def _layer(entry: Any) -> Layer:
 def _of_first(old: Any, bottoms: list[str], tops: list[str]) -> Layer:
     """A layer of the first form, whose parameters go to the message of the form that follows."""
     kind = _TYPES.get(text_of(old.type), text_of(old.type))
-    made = type(old).DESCRIPTOR.file.message_types_by_name["LayerParameter"]._concrete_class()
+    layer = type(old).DESCRIPTOR.file.message_types_by_name["LayerParameter"]._concrete_class()
     if kind in _FIRST:
         name, fields = _FIRST[kind]
-        params = getattr(made, name)
+        params = getattr(layer, name)
         for source, target in fields.items():
             if old.HasField(source):
                 value = getattr(old, source)
@@ -177,8 +182,8 @@ def _of_first(old: Any, bottoms: list[str], tops: list[str]) -> Layer:
                 else:
                     setattr(params, target, value)
     if kind == "padding":
-        made.pooling_param.pad.append(old.pad)
-    return Layer(text_of(old.name), kind, bottoms, tops, old.blobs, made)
+        layer.pooling_param.pad.append(old.pad)
+    return Layer(text_of(old.name), kind, bottoms, tops, old.blobs, layer)
 
 
 def _without_padding(layers: list[Layer]) -> list[Layer]:
@@ -202,12 +207,12 @@ def _without_padding(layers: list[Layer]) -> list[Layer]:
 
 def weights(made: Any) -> dict[str, Sequence[Any]]:
     """The weights in a message by the names of their layers."""
-    found: dict[str, Sequence[Any]] = {}
+    blobs: dict[str, Sequence[Any]] = {}
     for entry in (*made.layers, *made.layer):
         source = entry.layer if entry.DESCRIPTOR.name == "V1LayerParameter" and entry.HasField("layer") else entry
         if source.blobs:
-            found.setdefault(text_of(source.name), source.blobs)
-    return found
+            blobs.setdefault(text_of(source.name), source.blobs)
+    return blobs
 
 
 def values(blob: Any, what: str) -> np.ndarray:

@@ -99,14 +99,14 @@ def add(b: Builder, left: Expr | None, right: Expr | None) -> Expr | None:
 
 def softmax(b: Builder, scores: Expr, bias: Expr | None, guard: bool = True) -> Expr:
     """Along the last axis. Rows whose bias is -inf everywhere are 0 where `guard`."""
-    made = b.op("nn.softmax", scores, axis=-1)
+    shares = b.op("nn.softmax", scores, axis=-1)
     if not guard or bias is None:
-        return made
+        return shares
     none = b.op("equal", b.op("max", bias, axis=[-1], keepdims=True), b.const(-INFINITY, b.dtype(bias)))
     value = b.value(none)
     if value is not None and not value.any():
-        return made
-    return b.op("where", none, b.const(0, b.dtype(made)), made)
+        return shares
+    return b.op("where", none, b.const(0, b.dtype(shares)), shares)
 
 
 def scores(b: Builder, q: Expr, k: Expr, scale: float | None = None, split: bool = False) -> Expr:
@@ -138,9 +138,9 @@ def attend(
     """`softmax(q k^T * scale + bias) v` of (batch, heads, steps, size). `change` is applied to the biased scores."""
     heads = b.extent(q, 1, "the number of heads")
     k, v = repeat_heads(b, k, heads), repeat_heads(b, v, heads)
-    made = capped(b, scores(b, q, k, scale), cap)
-    made = change(made if bias is None else b.op("add", made, bias))
-    return matmul(b, softmax(b, made, bias, guard), v)
+    biased = capped(b, scores(b, q, k, scale), cap)
+    biased = change(biased if bias is None else b.op("add", biased, bias))
+    return matmul(b, softmax(b, biased, bias, guard), v)
 
 
 def rotate(b: Builder, x: Expr, cos: Expr, sin: Expr, size: int = 0, interleaved: bool = False) -> Expr:
@@ -149,9 +149,9 @@ def rotate(b: Builder, x: Expr, cos: Expr, sin: Expr, size: int = 0, interleaved
     cos and sin broadcast to (batch, heads, steps, half). A `size` other than 0 turns the first elements alone.
     Pairs are halves of the last axis, or neighbours where `interleaved`.
     """
-    whole = b.extent(x, 3, "the size of heads")
-    size = size or whole
-    turned = x if size == whole else b.slice(x, [0], [size], [3])
+    extent = b.extent(x, 3, "the size of heads")
+    size = size or extent
+    turned = x if size == extent else b.slice(x, [0], [size], [3])
     if interleaved:
         left, right = (b.slice(turned, [i], [size], [3], [2]) for i in (0, 1))
     else:
@@ -160,10 +160,10 @@ def rotate(b: Builder, x: Expr, cos: Expr, sin: Expr, size: int = 0, interleaved
     imaginary = b.op("add", b.op("multiply", left, sin), b.op("multiply", right, cos))
     if interleaved:
         pairs = b.op("stack", b.tuple([real, imaginary]), axis=-1)
-        made = b.op("reshape", pairs, newshape=[0, 0, 0, -3])
+        rotated = b.op("reshape", pairs, newshape=[0, 0, 0, -3])
     else:
-        made = b.concat([real, imaginary], 3)
-    return made if size == whole else b.concat([made, b.slice(x, [size], [whole], [3])], 3)
+        rotated = b.concat([real, imaginary], 3)
+    return rotated if size == extent else b.concat([rotated, b.slice(x, [size], [extent], [3])], 3)
 
 
 __all__ = [

@@ -124,21 +124,21 @@ class Builder:
         self.budget.take_nodes(1, "writing its layers out")
         op = ops.get(name)
         args = self.operands(operands)
-        made = Call(op, args, make_attrs(op.attrs, attrs) if op.attrs is not None else None, (), self.span)
-        self._typer.give(made)
-        return made
+        call = Call(op, args, make_attrs(op.attrs, attrs) if op.attrs is not None else None, (), self.span)
+        self._typer.give(call)
+        return call
 
-    def _folded(self, made: Call) -> Any:
+    def _folded(self, call: Call) -> Any:
         """A typed call of an operator; a constant where it can be folded."""
-        op = made.op
+        op = call.op
         assert isinstance(op, Op)
-        operands = (x for arg in made.args for x in (arg.fields if isinstance(arg, Tuple) else (arg,)))
+        operands = (x for arg in call.args for x in (arg.fields if isinstance(arg, Tuple) else (arg,)))
         if not op.stateful and not op.name.startswith("qnn.") and all(isinstance(x, Constant) for x in operands):
-            folded = self._fold(made)
+            folded = self._fold(call)
             if folded is not None:
                 return folded
-        self._known.follow(made, op)
-        return made
+        self._known.follow(call, op)
+        return call
 
     def type_call(self, call: Call) -> None:
         """Give a call of an operator that was built elsewhere its type. Raises `RelayError` where its operands do not fit."""
@@ -170,10 +170,10 @@ class Builder:
         if self.options.freeze or small:
             return typed_constant(array, span=self.span)
         name = self.unique(name)
-        made = typed_var(name, TensorType(array.shape, array.dtype.name), self.span)
+        variable = typed_var(name, TensorType(array.shape, array.dtype.name), self.span)
         self.params[name] = array
-        self._weights[made] = array
-        return made
+        self._weights[variable] = array
+        return variable
 
     def variable(self, name: str, ty: Type) -> Var:
         """A new variable: an input of the model, or a parameter of a function."""
@@ -195,10 +195,10 @@ class Builder:
 
     def fields(self, value: Any) -> list[Expr]:
         """All fields of a tuple, or of an operator's result that has several."""
-        whole: Expr = value if isinstance(value, Expr) else value.tuple_value
-        if not isinstance(whole.checked_type, TupleType):
+        source: Expr = value if isinstance(value, Expr) else value.tuple_value
+        if not isinstance(source.checked_type, TupleType):
             raise Unsupported("an operand is not a tuple")
-        return [self.field(whole, i) for i in range(len(whole.checked_type.fields))]
+        return [self.field(source, i) for i in range(len(source.checked_type.fields))]
 
     def if_(self, cond: Expr, then: Expr, other: Expr) -> Expr:
         """A conditional; `cond` is a bool scalar. Extents that differ between the branches become `?`."""
@@ -364,8 +364,8 @@ class Builder:
         first, last, by = (self.value(x) for x in (start, stop, step))
         if first is not None and last is not None and by is not None and by.all() and ((last - first) * np.sign(by) <= 0).all():
             return self.const(self.arrays.zeros(0, np.dtype(dtype)))  # Relay's operator refuses a vector without elements
-        made: Expr = self.op("arange", start, stop, step, start=start, stop=stop, step=step, dtype=dtype)
-        return made
+        numbers: Expr = self.op("arange", start, stop, step, start=start, stop=stop, step=step, dtype=dtype)
+        return numbers
 
     def scalar(self, x: Expr) -> Expr:
         """A tensor of one element without its axes."""
@@ -376,9 +376,9 @@ class Builder:
         shape = self.shape(x)
         if all(isinstance(d, int) for d in shape):
             return self.const(np.array(shape, dtype))
-        made: Expr = self.op("shape_of", x, dtype=dtype)
-        self._known.put(made, [int(d) if isinstance(d, int) else None for d in shape])
-        return made
+        extents: Expr = self.op("shape_of", x, dtype=dtype)
+        self._known.put(extents, [int(d) if isinstance(d, int) else None for d in shape])
+        return extents
 
     def reshape_to(self, x: Expr, shape: Expr, *, allow_zero: bool = False) -> Expr:
         """A reshape to a computed shape; static as far as its extents are known.
@@ -401,8 +401,8 @@ class Builder:
             have = self.shape_of(x, self.dtype(shape))
             kept = [self.slice(have if n == 0 else shape, [i], [i + 1], [0]) for i, n in enumerate(known)]
             shape = self.concat(kept, 0)
-        made = self.op("dyn.reshape", x, shape, allowzero=allow_zero)
-        return self.refine(made, known)
+        reshaped = self.op("dyn.reshape", x, shape, allowzero=allow_zero)
+        return self.refine(reshaped, known)
 
     def refine(self, x: Expr, known: Sequence[int | None]) -> Expr:
         """A tensor of unknown extents with those that are known put into its type."""
@@ -412,19 +412,19 @@ class Builder:
 
     # ---- folding
 
-    def _fold(self, made: Call) -> Expr | None:
-        if elements(made.checked_type) > max(_FOLDED, sum(elements(a.checked_type) for a in made.args)):
+    def _fold(self, call: Call) -> Expr | None:
+        if elements(call.checked_type) > max(_FOLDED, sum(elements(a.checked_type) for a in call.args)):
             return None
-        if isinstance(made.op, Op) and made.op.name in DYNAMIC:  # Its operands' values are its extents.
-            static = static_call(made)
+        if isinstance(call.op, Op) and call.op.name in DYNAMIC:  # Its operands' values are its extents.
+            static = static_call(call)
             if static is None:
                 return None
             self._typer.give(static)
             return self._folded(static)
-        self.budget.take_work(work(made), "computing its constants")
-        self.budget.take_bytes(_size(made.checked_type), "computing its constants")
-        result = compute(made, [_value(a) for a in made.args])
-        return None if result is None else self._as_constant(result, made.checked_type)
+        self.budget.take_work(work(call), "computing its constants")
+        self.budget.take_bytes(_size(call.checked_type), "computing its constants")
+        result = compute(call, [_value(a) for a in call.args])
+        return None if result is None else self._as_constant(result, call.checked_type)
 
     def _as_constant(self, result: Any, ty: Type | None) -> Expr | None:
         if isinstance(ty, TupleType):

@@ -45,8 +45,8 @@ def paired(b: Builder, x: Complex) -> Expr:
     """The parts on a last axis of extent 2."""
     if x.pair is not None:
         return x.pair
-    made: Expr = b.op("stack", b.tuple([x.real, x.imaginary]), axis=b.rank(x.real))
-    return made
+    stacked: Expr = b.op("stack", b.tuple([x.real, x.imaginary]), axis=b.rank(x.real))
+    return stacked
 
 
 def constant(b: Builder, array: np.ndarray) -> Complex:
@@ -84,8 +84,8 @@ def conjugate(b: Builder, x: Complex) -> Complex:
 
 def absolute(b: Builder, x: Complex) -> Expr:
     """The distance of each number from 0."""
-    made: Expr = b.op("sqrt", b.op("add", *(b.op("multiply", part, part) for part in (x.real, x.imaginary))))
-    return made
+    magnitude: Expr = b.op("sqrt", b.op("add", *(b.op("multiply", part, part) for part in (x.real, x.imaginary))))
+    return magnitude
 
 
 def scaled(b: Builder, x: Complex, factor: float) -> Complex:
@@ -104,8 +104,8 @@ def resized(b: Builder, x: Expr, axis: int, extent: int) -> Expr:
     if have == extent:
         return x
     widths = [[0, extent - have if a == axis else 0] for a in range(b.rank(x))]
-    made: Expr = b.op("nn.pad", x, b.const(0, b.dtype(x)), pad_width=widths)
-    return made
+    padded: Expr = b.op("nn.pad", x, b.const(0, b.dtype(x)), pad_width=widths)
+    return padded
 
 
 def fourier(b: Builder, x: Complex, axis: int, inverse: bool = False) -> Complex:
@@ -113,9 +113,9 @@ def fourier(b: Builder, x: Complex, axis: int, inverse: bool = False) -> Complex
     rank = b.rank(x.real)
     order = [*[a for a in range(rank) if a != axis], axis]
     turned = x.each(lambda part: b.transpose(part, order))
-    found = b.op("dft", turned.real, turned.imaginary, inverse=inverse)
+    transformed = b.op("dft", turned.real, turned.imaginary, inverse=inverse)
     back = [order.index(a) for a in range(rank)]
-    real, imaginary = (b.transpose(part, back) for part in b.fields(found))
+    real, imaginary = (b.transpose(part, back) for part in b.fields(transformed))
     return Complex(real, imaginary)
 
 
@@ -136,12 +136,14 @@ def real_inverse(b: Builder, x: Complex, axis: int, extent: int) -> Expr:
     lone[[bin for bin in range(bins) if bin not in partners]] = True
     shape = [bins if a == axis else 1 for a in range(b.rank(x.real))]
     imaginary = b.op("where", b.const(lone.reshape(shape)), b.const(0, b.dtype(x.imaginary)), x.imaginary)
-    whole = Complex(x.real, imaginary)
+    spectrum = Complex(x.real, imaginary)
     if partners:
-        behind = whole.each(lambda part: b.op("take", part, b.const(np.array(partners, np.int64)), axis=axis))
+        behind = spectrum.each(lambda part: b.op("take", part, b.const(np.array(partners, np.int64)), axis=axis))
         behind = conjugate(b, behind)
-        whole = Complex(*(b.concat([p, q], axis) for p, q in ((whole.real, behind.real), (whole.imaginary, behind.imaginary))))
-    return fourier(b, whole, axis, inverse=True).real
+        spectrum = Complex(
+            *(b.concat([p, q], axis) for p, q in ((spectrum.real, behind.real), (spectrum.imaginary, behind.imaginary)))
+        )
+    return fourier(b, spectrum, axis, inverse=True).real
 
 
 __all__ = [

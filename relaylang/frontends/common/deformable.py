@@ -41,7 +41,7 @@ def deformable_conv(
         moves = b.op("nn.pad", moves, 0.0, pad_width=[[0, 0], [0, 0], *[[0, m] for m in more]])
 
     def moved(weight: Expr, outputs: int, groups: int) -> Expr:
-        made = b.op(
+        conv = b.op(
             "nn.deformable_conv2d",
             x,
             moves,
@@ -54,7 +54,7 @@ def deformable_conv(
             channels=outputs,
             kernel_size=kernel,
         )
-        return b.slice(made, [0, 0], extents, [2, 3]) if any(shift) else made
+        return b.slice(conv, [0, 0], extents, [2, 3]) if any(shift) else conv
 
     if mask is None:
         return moved(weight, outputs, groups)

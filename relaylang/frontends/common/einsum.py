@@ -77,31 +77,31 @@ def _pair(b: Builder, x: Expr, term: str, y: Expr, other: str, later: set[str]) 
     shared = [c for c in term if c in other]
     batch, inner = [c for c in shared if c in later], [c for c in shared if c not in later]
     rows, columns = [c for c in term if c not in shared], [c for c in other if c not in shared]
-    made = "".join([*batch, *rows, *columns])
+    joint = "".join([*batch, *rows, *columns])
     if not inner:
-        x = b.unsqueeze(_ordered(b, x, term, "".join([*batch, *rows])), range(len(batch) + len(rows), len(made)))
+        x = b.unsqueeze(_ordered(b, x, term, "".join([*batch, *rows])), range(len(batch) + len(rows), len(joint)))
         y = b.unsqueeze(_ordered(b, y, other, "".join([*batch, *columns])), range(len(batch), len(batch) + len(rows)))
-        return b.op("multiply", x, y), made
+        return b.op("multiply", x, y), joint
     groups = (batch, rows, columns, inner)
     known = all(isinstance(d, int) for d in (*b.shape(x), *b.shape(y)))
     if not known and any(len(g) > 1 for g in groups):
-        return b.op("einsum", b.tuple([x, y]), equation=f"{term},{other}->{made}"), made
+        return b.op("einsum", b.tuple([x, y]), equation=f"{term},{other}->{joint}"), joint
     x = _ordered(b, x, term, "".join([*batch, *rows, *inner]))
     y = _ordered(b, y, other, "".join([*batch, *inner, *columns]))
     if all(len(g) == 1 for g in groups) or (not batch and all(len(g) == 1 for g in groups[1:])):
-        return nn.matmul(b, x, y), made
+        return nn.matmul(b, x, y), joint
     if not known:
         x = x if rows else b.unsqueeze(x, [len(batch)])
         y = y if columns else b.unsqueeze(y, [len(batch) + 1])
         product = nn.matmul(b, x, y)
         gone = ([len(batch)] if not rows else []) + ([len(batch) + 1] if not columns else [])
-        return b.squeeze(product, gone), made
+        return b.squeeze(product, gone), joint
     named = [*zip([*batch, *rows, *inner], b.static_shape(x)), *zip([*batch, *inner, *columns], b.static_shape(y))]
     sizes = {c: int(d) for c, d in named}
     front, height, depth, width = (math.prod(sizes[c] for c in group) for group in (batch, rows, inner, columns))
     x = b.reshape_exactly(x, [*[front] * bool(batch), height, depth])
     y = b.reshape_exactly(y, [*[front] * bool(batch), depth, width])
-    return b.reshape_exactly(nn.matmul(b, x, y), [sizes[c] for c in made]), made
+    return b.reshape_exactly(nn.matmul(b, x, y), [sizes[c] for c in joint]), joint
 
 
 __all__ = ["einsum"]

@@ -38,9 +38,9 @@ def broadcast(b: Builder, x: Expr, axes: Sequence[int], shape: Sequence[int]) ->
     x = placed(b, x, axes, len(shape))
     if b.shape(x) == tuple(shape):
         return x
-    made: Expr = b.op("broadcast_to", x, shape=list(shape))
-    b.notes[made] = x
-    return made
+    broadcasted: Expr = b.op("broadcast_to", x, shape=list(shape))
+    b.notes[broadcasted] = x
+    return broadcasted
 
 
 def broadcast_computed(b: Builder, x: Expr, axes: Sequence[int], shape: Expr) -> Expr:
@@ -49,11 +49,11 @@ def broadcast_computed(b: Builder, x: Expr, axes: Sequence[int], shape: Expr) ->
     if known is not None and None not in known:
         return broadcast(b, x, axes, [int(d) for d in known if d is not None])
     x = placed(b, x, axes, b.extent(shape, 0, "the rank of the result"))
-    made = broadcast_to(b, x, shape)
+    broadcasted = broadcast_to(b, x, shape)
     if known is not None:
-        made = b.refine(made, known)
-    b.notes[made] = x
-    return made
+        broadcasted = b.refine(broadcasted, known)
+    b.notes[broadcasted] = x
+    return broadcasted
 
 
 def unspread(b: Builder, xs: Sequence[Expr]) -> list[Expr]:
@@ -83,9 +83,9 @@ def iota(b: Builder, shape: Sequence[int], axis: int, dtype: str) -> Expr:
     if not 0 <= axis < len(shape):
         raise Malformed(f"it counts along the axis {axis} of {len(shape)}")
     kind = dtype if dtype != "bool" and "int4" not in dtype else "int32"
-    made: Expr = b.cast(b.op("broadcast_to", grid(b, shape, axis, kind), shape=list(shape)), dtype)
-    b.notes[made] = Iota(axis)
-    return made
+    indices: Expr = b.cast(b.op("broadcast_to", grid(b, shape, axis, kind), shape=list(shape)), dtype)
+    b.notes[indices] = Iota(axis)
+    return indices
 
 
 class Iota:
@@ -99,7 +99,7 @@ def starts_in(b: Builder, x: Expr, starts: Sequence[Expr], sizes: Sequence[int])
     """Scalars for the first place along each axis, held to where a part of some size fits."""
     if not len(starts) == len(sizes) == b.rank(x):
         raise Malformed(f"it has {len(starts)} places and {len(sizes)} extents for {b.rank(x)} axes")
-    found = []
+    first_places = []
     for axis, (start, size) in enumerate(zip(starts, sizes)):
         start, extent = b.scalar(start), b.shape(x)[axis]
         if b.dtype(start).startswith("uint"):
@@ -107,11 +107,11 @@ def starts_in(b: Builder, x: Expr, starts: Sequence[Expr], sizes: Sequence[int])
         if isinstance(extent, int):
             if not 0 <= size <= extent:
                 raise Malformed(f"the part has the extent {size} along an axis of {extent}")
-            found.append(b.op("clip", start, a_min=0.0, a_max=float(extent - size)))
+            first_places.append(b.op("clip", start, a_min=0.0, a_max=float(extent - size)))
         else:
             last = b.op("subtract", b.cast(b.scalar(b.slice(b.shape_of(x), [axis], [axis + 1], [0])), b.dtype(start)), size)
-            found.append(b.op("minimum", b.op("maximum", start, 0), last))
-    return found
+            first_places.append(b.op("minimum", b.op("maximum", start, 0), last))
+    return first_places
 
 
 def dynamic_slice(b: Builder, x: Expr, starts: Sequence[Expr], sizes: Sequence[int]) -> Expr:
@@ -133,7 +133,7 @@ def dynamic_slice(b: Builder, x: Expr, starts: Sequence[Expr], sizes: Sequence[i
 def dynamic_update_slice(b: Builder, x: Expr, update: Expr, starts: Sequence[Expr]) -> Expr:
     """A tensor with a part replaced at a computed place."""
     sizes = list(b.static_shape(update, "the update"))
-    found = starts_in(b, x, starts, sizes)
+    first_places = starts_in(b, x, starts, sizes)
     moved = [a for a in range(len(sizes)) if sizes[a] != b.shape(x)[a]]
     if not moved:
         return update
@@ -141,11 +141,11 @@ def dynamic_update_slice(b: Builder, x: Expr, update: Expr, starts: Sequence[Exp
     part = sizes[: moved[-1] + 1]
     rows = []
     for axis in range(len(part)):
-        places = grid(b, part, axis, b.dtype(found[moved[0]]))
-        places = b.op("add", places, b.cast(found[axis], b.dtype(places))) if axis in moved else places
+        places = grid(b, part, axis, b.dtype(first_places[moved[0]]))
+        places = b.op("add", places, b.cast(first_places[axis], b.dtype(places))) if axis in moved else places
         rows.append(b.op("broadcast_to", places, shape=part))
-    made: Expr = b.op("scatter_nd", x, b.op("stack", b.tuple(rows), axis=0), update, mode="update")
-    return made
+    updated: Expr = b.op("scatter_nd", x, b.op("stack", b.tuple(rows), axis=0), update, mode="update")
+    return updated
 
 
 def dot_general(b: Builder, x: Expr, y: Expr, batching: Sequence[Sequence[int]], contracting: Sequence[Sequence[int]]) -> Expr:
@@ -172,8 +172,8 @@ def dot_general(b: Builder, x: Expr, y: Expr, batching: Sequence[Sequence[int]],
 
 def cube_root(b: Builder, x: Expr) -> Expr:
     """Of negative numbers, too."""
-    made: Expr = b.op("multiply", b.op("sign", x), b.op("power", b.op("abs", x), 1 / 3))
-    return made
+    root: Expr = b.op("multiply", b.op("sign", x), b.op("power", b.op("abs", x), 1 / 3))
+    return root
 
 
 def bits_of(b: Builder, x: Expr) -> tuple[Expr, int]:

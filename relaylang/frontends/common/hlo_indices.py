@@ -95,10 +95,10 @@ class _Indices:
             return rows
         if all(isinstance(d, int) for d in shape):
             return [b.op("broadcast_to", row, shape=shape) for row in rows]
-        whole = rows[0]
+        total = rows[0]
         for row in rows[1:]:
-            whole = b.op("add", whole, row)
-        return [b.op("add", b.op("multiply", whole, 0), row) for row in rows]
+            total = b.op("add", total, row)
+        return [b.op("add", b.op("multiply", total, 0), row) for row in rows]
 
 
 def gather(b: Builder, x: Expr, indices: Expr, sizes: Sequence[int | None], numbers: Numbers) -> Expr:
@@ -108,14 +108,14 @@ def gather(b: Builder, x: Expr, indices: Expr, sizes: Sequence[int | None], numb
     rank, n = int(b.rank(x)), numbers
     if len(sizes) != rank or any(sizes[a] != 1 for a in [*n.gone, *n.batch]):
         raise Malformed(f"the windows' extents {list(sizes)} do not fit {rank} axes, of which {[*n.gone, *n.batch]} have 1")
-    found = _Indices(b, indices, n)
+    first_indices = _Indices(b, indices, n)
     for axis in range(rank):
         extent, size = b.shape(x)[axis], sizes[axis]
         if isinstance(extent, int) and size is not None and not 0 <= size <= extent:
             raise Malformed(f"a window has the extent {size} along an axis of {extent}")
         if axis not in n.starts and axis not in n.batch and size is not None and size != extent:
             x = b.slice(x, [0], [size], [axis])
-    starts = {axis: _held(b, found.start(axis), x, axis, sizes[axis]) for axis in n.starts}
+    starts = {axis: _held(b, first_indices.start(axis), x, axis, sizes[axis]) for axis in n.starts}
     moved = [*n.batch, *n.starts]
     order = [*moved, *[a for a in range(rank) if a not in moved]]
     x = b.transpose(x, order)
@@ -123,23 +123,25 @@ def gather(b: Builder, x: Expr, indices: Expr, sizes: Sequence[int | None], numb
     if set(windows) == {1}:
         windows = []
     if not moved:
-        made = b.op("broadcast_to", b.unsqueeze(x, list(range(found.rank))), shape=[*found.shape, *b.static_shape(x)])
+        gathered = b.op(
+            "broadcast_to", b.unsqueeze(x, list(range(first_indices.rank))), shape=[*first_indices.shape, *b.static_shape(x)]
+        )
     elif len(moved) == 1 and not windows and not n.batch:
-        made = b.op("take", x, starts[moved[0]], axis=0)
+        gathered = b.op("take", x, starts[moved[0]], axis=0)
     else:
-        made = b.op("gather_nd", x, found.places(moved, starts, windows))
+        gathered = b.op("gather_nd", x, first_indices.places(moved, starts, windows))
     if not windows:
-        made = b.unsqueeze(made, list(range(found.rank, found.rank + len(moved))))
+        gathered = b.unsqueeze(gathered, list(range(first_indices.rank, first_indices.rank + len(moved))))
     # Now it is (batch ..., the operand's axes in `order`).
     kept = [a for a in range(rank) if a not in n.gone and a not in n.batch]
-    made = b.squeeze(made, [found.rank + i for i, a in enumerate(order) if a not in kept])
+    gathered = b.squeeze(gathered, [first_indices.rank + i for i, a in enumerate(order) if a not in kept])
     inner = [a for a in order if a in kept]
-    count = found.rank + len(kept)
+    count = first_indices.rank + len(kept)
     offsets = axes_in(n.window, count, "offset_dims")
     if len(offsets) != len(kept):
         raise Malformed(f"offset_dims has {len(offsets)} axes, and windows have {len(kept)}")
-    windowed, outer = iter([found.rank + inner.index(a) for a in kept]), iter(range(found.rank))
-    return b.transpose(made, [next(windowed) if a in offsets else next(outer) for a in range(count)])
+    windowed, outer = iter([first_indices.rank + inner.index(a) for a in kept]), iter(range(first_indices.rank))
+    return b.transpose(gathered, [next(windowed) if a in offsets else next(outer) for a in range(count)])
 
 
 def _held(b: Builder, start: Expr, x: Expr, axis: int, size: int | None) -> Expr:
@@ -147,25 +149,25 @@ def _held(b: Builder, start: Expr, x: Expr, axis: int, size: int | None) -> Expr
     if size is None:
         raise Unsupported("the extent of its windows is not known along an axis of indices")
     extent = b.shape(x)[axis]
-    made: Expr
+    clamped: Expr
     if isinstance(extent, int):
-        made = b.op("clip", start, a_min=0.0, a_max=float(extent - size))
+        clamped = b.op("clip", start, a_min=0.0, a_max=float(extent - size))
     else:
         last = b.scalar(b.slice(b.shape_of(x), [axis], [axis + 1], [0]))
         last = b.op("subtract", b.cast(last, b.dtype(start)), size)
-        made = b.op("minimum", b.op("maximum", start, 0), last)
-    return made
+        clamped = b.op("minimum", b.op("maximum", start, 0), last)
+    return clamped
 
 
 def scatter(b: Builder, x: Expr, indices: Expr, updates: Expr, mode: str, numbers: Numbers) -> Expr:
     """Windows of updates are joined with the data, by a mode of `scatter_nd`. A window that is not inside changes nothing."""
     numbers.check(b, x, indices)
     rank, n = int(b.rank(x)), numbers
-    found = _Indices(b, indices, n)
+    first_indices = _Indices(b, indices, n)
     count = b.rank(updates)
     windows = axes_in(n.window, count, "update_window_dims")
     kept = [a for a in range(rank) if a not in n.gone and a not in n.batch]
-    if len(windows) != len(kept) or count != found.rank + len(windows):
+    if len(windows) != len(kept) or count != first_indices.rank + len(windows):
         raise Malformed(f"the updates have {len(windows)} axes of windows, and the operand {len(kept)}")
     extents = b.static_shape(x)
     inner = dict(zip(kept, windows))
@@ -183,17 +185,17 @@ def scatter(b: Builder, x: Expr, indices: Expr, updates: Expr, mode: str, number
     parts = [sizes[a] for a in moved]
     single = all(size == 1 for size in parts)
     updates = b.reshape_exactly(updates, [*front, *([] if single else parts), *[sizes[a] for a in order if a not in moved]])
-    starts = {a: found.start(a) for a in n.starts}
-    places = found.places(moved, starts, [] if single else parts)
+    starts = {a: first_indices.start(a) for a in n.starts}
+    places = first_indices.places(moved, starts, [] if single else parts)
     x = b.transpose(x, order)
     if starts:
         fits = _fits(b, starts, extents, sizes)
         known = b.value(fits)
         if known is None or not known.all():
             return _beside(b, x, places, updates, fits, [extents[a] for a in order], mode, order)
-    made = b.op("scatter_nd", x, places, updates, mode=mode)
-    made = b.transpose(made, [order.index(a) for a in range(len(order))])
-    return made if rank else b.squeeze(made, [0])
+    scattered = b.op("scatter_nd", x, places, updates, mode=mode)
+    scattered = b.transpose(scattered, [order.index(a) for a in range(len(order))])
+    return scattered if rank else b.squeeze(scattered, [0])
 
 
 def _fits(b: Builder, starts: dict[int, Expr], extents: Sequence[int], sizes: Sequence[int]) -> Expr:
@@ -215,9 +217,9 @@ def _beside(
     fits = b.unsqueeze(fits, [0, *range(b.rank(fits) + 1, rank + 1)])
     count = b.extent(places, 0)
     beside = b.const(np.array([extents[0], *[0] * (count - 1)], b.dtype(places)).reshape([-1] + [1] * rank))
-    whole = b.op("nn.pad", x, b.const(0, b.dtype(x)), pad_width=[[0, 1], *[[0, 0]] * (len(extents) - 1)])
-    made = b.op("scatter_nd", whole, b.op("where", fits, places, beside), updates, mode=mode)
-    return b.transpose(b.slice(made, [0], [extents[0]], [0]), [order.index(a) for a in range(len(order))])
+    padded = b.op("nn.pad", x, b.const(0, b.dtype(x)), pad_width=[[0, 1], *[[0, 0]] * (len(extents) - 1)])
+    scattered = b.op("scatter_nd", padded, b.op("where", fits, places, beside), updates, mode=mode)
+    return b.transpose(b.slice(scattered, [0], [extents[0]], [0]), [order.index(a) for a in range(len(order))])
 
 
 __all__ = ["Numbers", "gather", "scatter"]

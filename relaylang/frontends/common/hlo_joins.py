@@ -50,13 +50,13 @@ _OF_BOOLS = {"add": "or", "maximum": "or", "multiply": "and", "minimum": "and"}
 def join_of(b: Builder, name: str, dtype: str) -> Join | None:
     """The join by one of StableHLO's operators ("add"); None for one that does not reduce."""
     if dtype == "bool":
-        found = _LOGICAL.get(_OF_BOOLS.get(name, name))
+        join = _LOGICAL.get(_OF_BOOLS.get(name, name))
     else:
-        found = _JOINS.get(name)
-    if found is None:
+        join = _JOINS.get(name)
+    if join is None:
         return None
-    op = found[0]
-    return Join(lambda x, y: [b.op(op, x[0], y[0])], *found)
+    op = join[0]
+    return Join(lambda x, y: [b.op(op, x[0], y[0])], *join)
 
 
 def replacing() -> Join:
@@ -97,11 +97,11 @@ def reduce_axes(b: Builder, xs: Sequence[Expr], first: Sequence[Expr], axes: Seq
     if join.extreme and len(axes) == 1 and isinstance(note, Iota) and note.axis == axes[0] and b.extent(xs[0], axes[0]) > 0:
         place = b.cast(b.op(join.extreme, xs[0], axis=axes, keepdims=False), b.dtype(xs[1]))
         return [b.op(join.extreme.removeprefix("arg"), xs[0], axis=axes, keepdims=False), place]
-    made = list(xs)
+    reduced = list(xs)
     for axis in axes:
-        made = _halved(b, made, first, axis, join)
-    made = [b.squeeze(x, sorted(axes)) for x in made]
-    return with_first(b, made, first, join)
+        reduced = _halved(b, reduced, first, axis, join)
+    reduced = [b.squeeze(x, sorted(axes)) for x in reduced]
+    return with_first(b, reduced, first, join)
 
 
 def _halved(b: Builder, xs: list[Expr], first: Sequence[Expr], axis: int, join: Join) -> list[Expr]:
@@ -112,17 +112,17 @@ def _halved(b: Builder, xs: list[Expr], first: Sequence[Expr], axis: int, join: 
     while extent > 1:
         half = extent // 2
         left, right = ([b.slice(x, [i], [2 * half], [axis], [2]) for x in xs] for i in (0, 1))
-        made = join.apply(left, right)
+        joined = join.apply(left, right)
         if extent % 2:
-            made = [b.concat([m, b.slice(x, [extent - 1], [extent], [axis])], axis) for m, x in zip(made, xs)]
-        xs, extent = made, half + extent % 2
+            joined = [b.concat([m, b.slice(x, [extent - 1], [extent], [axis])], axis) for m, x in zip(joined, xs)]
+        xs, extent = joined, half + extent % 2
     return xs
 
 
 def _filled(b: Builder, like: Expr, value: Expr, axis: int, extent: int) -> Expr:
     shape = [extent if a == axis else d for a, d in enumerate(b.static_shape(like))]
-    made: Expr = b.op("broadcast_to", b.scalar(value), shape=shape)
-    return made
+    filled: Expr = b.op("broadcast_to", b.scalar(value), shape=shape)
+    return filled
 
 
 def scanned(b: Builder, xs: Sequence[Expr], first: Sequence[Expr], axis: int, back: bool, join: Join) -> list[Expr]:
@@ -132,16 +132,16 @@ def scanned(b: Builder, xs: Sequence[Expr], first: Sequence[Expr], axis: int, ba
         x = b.op("reverse", xs[0], axis=axis) if back else xs[0]
         x = b.op(op, x, axis=axis, dtype=b.dtype(x))
         return with_first(b, [b.op("reverse", x, axis=axis) if back else x], first, join)
-    extent, reach, made = b.extent(xs[0], axis), 1, list(xs)
+    extent, reach, joined = b.extent(xs[0], axis), 1, list(xs)
     while reach < extent:
         parts = []
-        for x, f in zip(made, first):
+        for x, f in zip(joined, first):
             gap = _filled(b, x, f, axis, reach)
             kept = b.slice(x, [reach], [extent], [axis]) if back else b.slice(x, [0], [extent - reach], [axis])
             parts.append(b.concat([kept, gap] if back else [gap, kept], axis))
-        made = join.apply(made, parts) if back else join.apply(parts, made)
+        joined = join.apply(joined, parts) if back else join.apply(parts, joined)
         reach *= 2
-    return made
+    return joined
 
 
 def need_one(xs: Sequence[Expr], first: Sequence[Expr]) -> None:

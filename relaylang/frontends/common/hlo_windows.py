@@ -70,10 +70,10 @@ def reduce_window(
     before, after = [p for p, _ in pads], [q for _, q in pads]
     filled = [padded(b, x, b.scalar(f), before, after, [i - 1 for i in inner]) for x, f in zip(xs, first)]
     parts = list(zip(*[windows(b, x, size, strides, gaps) for x in filled]))
-    made = list(parts[0])
+    joined = list(parts[0])
     for part in parts[1:]:
-        made = join.apply(made, list(part))
-    return with_first(b, made, first, join)
+        joined = join.apply(joined, list(part))
+    return with_first(b, joined, first, join)
 
 
 def _scanned_axis(shape: Sequence[Any], size: Sequence[int], pads: Sequence[tuple[int, int]]) -> int | None:
@@ -165,13 +165,13 @@ def select_and_scatter(
         best, at = b.op("where", kept, best, part), b.op("where", kept, at, b.const(place, "int32"))
     zero = b.const(0, b.dtype(source))
     total: Expr | None = None
-    whole = [d + p + q for d, (p, q) in zip(shape, pads)]
+    padded_shape = [d + p + q for d, (p, q) in zip(shape, pads)]
     if b.shape(source) != b.shape(best):
         raise Malformed("its source does not have an element for each window")
     for place, offset in enumerate(product(*[range(s) for s in size])):
         here = b.op("where", b.op("equal", at, b.const(place, "int32")), source, zero)
         reach = [(c - 1) * t + 1 for c, t in zip(b.static_shape(source), strides)]
-        end = [w - o - r - q for w, o, r, (_, q) in zip(whole, offset, reach, pads)]
+        end = [w - o - r - q for w, o, r, (_, q) in zip(padded_shape, offset, reach, pads)]
         here = padded(b, here, zero, [o - p for o, p in zip(offset, low)], end, [t - 1 for t in strides])
         total = here if total is None else b.op("add", total, here)
     assert total is not None
@@ -216,9 +216,9 @@ def convolution(
     if shape[0] % groups or (isinstance(channels, int) and channels != shape[1] * groups):
         raise Malformed(f"weights of {shape[0]} x {shape[1]} channels and {groups} groups do not fit {channels} channels")
     letters = "DHW"[3 - rank :]
-    made = conv(b, x, weights, strides, pads, gaps, groups, data_layout=f"NC{letters}", kernel_layout=f"OI{letters}")
-    made = b.squeeze(made, [2]) if flat else made
-    return b.transpose(made, [list(orders["output"]).index(a) for a in range(len(orders["output"]))])
+    convolved = conv(b, x, weights, strides, pads, gaps, groups, data_layout=f"NC{letters}", kernel_layout=f"OI{letters}")
+    convolved = b.squeeze(convolved, [2]) if flat else convolved
+    return b.transpose(convolved, [list(orders["output"]).index(a) for a in range(len(orders["output"]))])
 
 
 def _space_of(orders: Mapping[str, Sequence[int]]) -> int:

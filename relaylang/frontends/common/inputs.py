@@ -52,10 +52,10 @@ def value_for(file: str, name: str, value: Any, stated: Sequence[Any] | None, dt
     if array.dtype.name == dtype:
         return array
     with np.errstate(all="ignore"):
-        made = array.astype(np.dtype(dtype))
-    if made.dtype.kind in "biu" and not np.array_equal(made, array):
+        converted = array.astype(np.dtype(dtype))
+    if converted.dtype.kind in "biu" and not np.array_equal(converted, array):
         raise RelayError(error("R0804", f"{file}: the input {name} is {dtype}, which does not hold its value"))
-    return made
+    return converted
 
 
 def _text(shape: Sequence[Any]) -> str:

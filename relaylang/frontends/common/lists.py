@@ -101,10 +101,10 @@ def wider(left: Type, right: Type) -> Type:
         if _is(one, "Option") and not _is(other, "Option") and not isinstance(other, IncompleteType):
             assert isinstance(one, TypeCall)
             return TypeCall(one.func, [wider(one.args[0], other)])
-    found = joined(left, right)
-    if found is None:
+    common = joined(left, right)
+    if common is None:
         raise Unsupported(f"it holds values of the types `{type_text(left)}` and `{type_text(right)}`")
-    return found
+    return common
 
 
 def whole(ty: Type) -> bool:
@@ -149,15 +149,15 @@ def fit(b: Builder, value: Any, ty: Type) -> Expr:
         if not value:
             return nil(b, ty.args[0])
         items = [fit(b, item, ty.args[0]) for item in reversed(value)]
-        made = _single(b, items[0], ty.args[0])
+        cells = _single(b, items[0], ty.args[0])
         for item in items[1:]:
-            made = cons(b, item, made)
-        return made
-    found = kind(b, value)
-    if isinstance(ty, TensorType) and isinstance(found, TensorType):
+            cells = cons(b, item, cells)
+        return cells
+    own_type = kind(b, value)
+    if isinstance(ty, TensorType) and isinstance(own_type, TensorType):
         tensor: Expr = value
         return tensor
-    return _widened(b, value, wider(found, ty))
+    return _widened(b, value, wider(own_type, ty))
 
 
 def as_list(b: Builder, value: Any) -> Expr:
@@ -168,8 +168,8 @@ def as_list(b: Builder, value: Any) -> Expr:
         return fit(b, value, kind(b, value))
     if not is_list(value):
         raise Unsupported("an operand is not a sequence")
-    made: Expr = value
-    return made
+    sequence: Expr = value
+    return sequence
 
 
 def _widened(b: Builder, x: Expr, ty: Type) -> Expr:
@@ -188,8 +188,8 @@ def _made(b: Builder, ty: str, name: str, fields: Sequence[Expr], result: Type) 
 
 def _empty(b: Builder, ty: str, name: str, result: Type) -> Expr:
     """A constructor without fields. The program states its type where its neighbours might give it fewer `?`."""
-    made = _made(b, ty, name, [], result)
-    return b.stated(made, result) if _open(result) else made
+    constructed = _made(b, ty, name, [], result)
+    return b.stated(constructed, result) if _open(result) else constructed
 
 
 def nil(b: Builder, inner: Type) -> Expr:
@@ -267,19 +267,19 @@ def concat(b: Builder, xs: Expr, axis: int, new: bool) -> Expr:
 
 def zipped(b: Builder, lists: Sequence[Expr]) -> Expr:
     """The list of tuples `((x, y), z)` of lists."""
-    made = lists[0]
+    zipped_list = lists[0]
     for other in lists[1:]:
-        made = call(b, "zip", [made, other], list_of(b, TupleType([element(made), element(other)])))
-    return made
+        zipped_list = call(b, "zip", [zipped_list, other], list_of(b, TupleType([element(zipped_list), element(other)])))
+    return zipped_list
 
 
 def unzipped(b: Builder, pair: Expr, count: int) -> list[Expr]:
     """The values in an element of `zipped`."""
-    found: list[Expr] = []
+    fields: list[Expr] = []
     for _ in range(count - 1):
-        found.append(b.field(pair, 1))
+        fields.append(b.field(pair, 1))
         pair = b.field(pair, 0)
-    return [pair, *reversed(found)]
+    return [pair, *reversed(fields)]
 
 
 __all__ = [

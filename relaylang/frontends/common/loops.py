@@ -55,10 +55,10 @@ def _loop(
     loop = b.variable(name, FuncType(types, result))
     again = typed(Call(loop, after, None, (), b.span), result)
     function = b.function(variables, b.if_(test, again, b.tuple(variables)))
-    whole = typed(Let(loop, function, typed(Call(loop, list(initial), None, (), b.span), result), b.span), result)
+    expression = typed(Let(loop, function, typed(Call(loop, list(initial), None, (), b.span), result), b.span), result)
     for variable, value in reversed(bound):
-        whole = typed(Let(variable, value, whole, b.span), result)
-    return [b.field(whole, i) for i in range(len(variables))]
+        expression = typed(Let(variable, value, expression, b.span), result)
+    return [b.field(expression, i) for i in range(len(variables))]
 
 
 #: A scan of so few turns is written out turn by turn.
@@ -110,10 +110,10 @@ def scan(
         return [b.op("add", v[0], b.const(1, "int64")), *results[:count], *grown]
 
     named = ["turn", *(names or [f"state{i}" for i in range(count)]), *[f"rows{i}" for i in range(len(empty))]]
-    found = while_loop(b, lambda v: b.op("less", v[0], trips), turn_of, [b.const(0, "int64"), *state, *empty], named, "scan")
+    last = while_loop(b, lambda v: b.op("less", v[0], trips), turn_of, [b.const(0, "int64"), *state, *empty], named, "scan")
     known = int(length) if isinstance(length, int) else None
-    rows = [b.refine(x, [known, *[None] * (b.rank(x) - 1)]) for x in found[1 + count :]]
-    return [*found[1 : 1 + count], *rows]
+    rows = [b.refine(x, [known, *[None] * (b.rank(x) - 1)]) for x in last[1 + count :]]
+    return [*last[1 : 1 + count], *rows]
 
 
 def _type(x: Expr) -> Type:

@@ -63,8 +63,8 @@ def clip(b: Builder, x: Expr, low: float | int | None, high: float | int | None)
         return x
     if "float" in b.dtype(x) and low is not None and high is not None:
         return b.op("clip", x, a_min=float(low), a_max=float(high))
-    made = x if low is None else b.op("maximum", x, low)
-    return made if high is None else b.op("minimum", made, high)
+    clipped = x if low is None else b.op("maximum", x, low)
+    return clipped if high is None else b.op("minimum", clipped, high)
 
 
 def hard_sigmoid(b: Builder, x: Expr, alpha: float = 1 / 6, beta: float = 0.5) -> Expr:
@@ -169,16 +169,16 @@ def layer_norm(b: Builder, x: Expr, axis: int, epsilon: float, gamma: Expr | Non
 def rms_norm(b: Builder, x: Expr, axes: Sequence[int], epsilon: float, scale: Expr | None = None) -> Expr:
     """x divided by the root of its mean square along the axes."""
     square = b.op("mean", b.op("multiply", x, x), axis=list(axes), keepdims=True)
-    made = b.op("multiply", x, b.op("rsqrt", b.op("add", square, epsilon)))
-    return scale_and_shift(b, made, scale, None)
+    normalised = b.op("multiply", x, b.op("rsqrt", b.op("add", square, epsilon)))
+    return scale_and_shift(b, normalised, scale, None)
 
 
 def log_sum_exp(b: Builder, x: Expr, axes: Sequence[int], keepdims: bool) -> Expr:
     """The logarithm of the sum of powers along the axes, without overflow."""
     top = b.op("max", x, axis=list(axes), keepdims=True)
     total = b.op("sum", b.op("exp", b.op("subtract", x, top)), axis=list(axes), keepdims=True)
-    made = b.op("add", b.op("log", total), top)
-    return made if keepdims else b.squeeze(made, axes)
+    logarithm = b.op("add", b.op("log", total), top)
+    return logarithm if keepdims else b.squeeze(logarithm, axes)
 
 
 # ---- matrix products
@@ -196,21 +196,21 @@ def matmul(b: Builder, x: Expr, y: Expr, out_dtype: str | None = None) -> Expr:
     y = b.unsqueeze(y, [1]) if ranks[1] == 1 else y
     extra = {} if out_dtype is None else {"out_dtype": out_dtype}
     if b.rank(y) == 2:
-        made = _by_matrix(b, x, y, extra)
+        product = _by_matrix(b, x, y, extra)
     else:
-        made = _by_batch(b, x, y, extra)
+        product = _by_batch(b, x, y, extra)
     gone = [-2] * (ranks[0] == 1) + [-1] * (ranks[1] == 1)
-    return b.squeeze(made, gone)
+    return b.squeeze(product, gone)
 
 
 def _by_matrix(b: Builder, x: Expr, y: Expr, extra: dict[str, Any]) -> Expr:
     """A product with one matrix, as `nn.dense` where it is a weight: what patterns of accelerators look for."""
     units = b.shape(y)[1]
-    given = units if isinstance(units, int) else None
+    static_units = units if isinstance(units, int) else None
     turned = turned_weight(b, y)
     if turned is not None:
-        return b.op("nn.dense", x, turned, units=given, **extra)
-    return b.op("nn.matmul", x, y, units=given, **extra)
+        return b.op("nn.dense", x, turned, units=static_units, **extra)
+    return b.op("nn.matmul", x, y, units=static_units, **extra)
 
 
 def turned_weight(b: Builder, y: Expr) -> Expr | None:
@@ -219,8 +219,10 @@ def turned_weight(b: Builder, y: Expr) -> Expr | None:
         return b.transpose(y, [1, 0])
     if isinstance(y, Call) and getattr(y.op, "name", "") == "transpose":
         inner = y.args[0]  # of a matrix: its axes turned, if anything
-        whole = isinstance(inner, Call) and getattr(inner.op, "name", "") == "qnn.dequantize" and b.value(inner.args[0]) is not None
-        if whole and list(y.attrs.axes or (1, 0)) in ([1, 0], [-1, 0]):
+        is_dequantized = (
+            isinstance(inner, Call) and getattr(inner.op, "name", "") == "qnn.dequantize" and b.value(inner.args[0]) is not None
+        )
+        if is_dequantized and list(y.attrs.axes or (1, 0)) in ([1, 0], [-1, 0]):
             return inner
     if not isinstance(y, Call) or getattr(y.op, "name", "") != "qnn.dequantize" or b.value(y.args[0]) is None:
         return None
@@ -288,8 +290,8 @@ def broadcast_to(b: Builder, x: Expr, shape: Expr) -> Expr:
     known = b.known(shape)
     if known is not None and None not in known:
         return b.op("broadcast_to", x, shape=[int(n or 0) for n in known])
-    made = b.op("dyn.broadcast_to", x, shape)
-    return b.refine(made, known) if known is not None else made
+    broadcasted = b.op("dyn.broadcast_to", x, shape)
+    return b.refine(broadcasted, known) if known is not None else broadcasted
 
 
 def flatten_front(b: Builder, x: Expr, count: int) -> Expr:

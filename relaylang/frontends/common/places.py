@@ -27,8 +27,8 @@ def at_place(b: Builder, x: Expr, update: Expr, place: Expr) -> Expr:
     for axis in range(len(part)):
         start = b.op("take", place, b.const(axis, "int32"), axis=0)
         rows.append(b.op("broadcast_to", b.op("add", grid(b, part, axis, dtype), start), shape=part))
-    made: Expr = b.op("scatter_nd", x, b.op("stack", b.tuple(rows), axis=0), update, mode="update")
-    return made
+    updated: Expr = b.op("scatter_nd", x, b.op("stack", b.tuple(rows), axis=0), update, mode="update")
+    return updated
 
 
 __all__ = ["at_place", "counted", "grid"]

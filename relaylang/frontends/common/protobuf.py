@@ -51,37 +51,37 @@ def messages(table: str, package: str, extra: str, syntax: str = "proto3") -> di
     file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax=syntax)
     lines = [line.split(":", 1) for line in table.replace("\n    ", " ").splitlines() if ":" in line]
     enums = {head.split()[1] for head, _ in lines if head.startswith("enum ")}
-    made = {head.strip(): file.message_type.add(name=head.strip()) for head, _ in lines if not head.startswith("enum ")}
+    descriptors = {head.strip(): file.message_type.add(name=head.strip()) for head, _ in lines if not head.startswith("enum ")}
     for head, body in lines:
         fields = [field.split() for field in body.split(";") if field.strip()]
         if head.startswith("enum "):
             owner, _, name = head.split()[1].rpartition(".")
-            values = (made[owner] if owner else file).enum_type.add(name=name)
+            values = (descriptors[owner] if owner else file).enum_type.add(name=name)
             for name, number in fields:
                 values.value.add(name=name, number=int(number))
         else:
-            _message(made[head.strip()], fields, package, enums)
+            _message(descriptors[head.strip()], fields, package, enums)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return {m.name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{m.name}")) for m in file.message_type}
 
 
-def _message(made: Any, fields: list[list[str]], package: str, enums: set[str]) -> None:
+def _message(descriptor: Any, fields: list[list[str]], package: str, enums: set[str]) -> None:
     groups: dict[str, int] = {}
     for name, number, *words in fields:
         group = words.pop()[1:] if words[-1].startswith("@") else ""
         default = words.pop()[1:] if words[-1].startswith("=") else ""
         kind = " ".join(words)
-        field = made.field.add(name=name, number=int(number), label=_OPTIONAL)
+        field = descriptor.field.add(name=name, number=int(number), label=_OPTIONAL)
         if default:
             field.default_value = default
         if kind.startswith("{"):
             field.label = _REPEATED
-            entry = made.nested_type.add(name="".join(part.capitalize() for part in name.split("_")) + "Entry")
+            entry = descriptor.nested_type.add(name="".join(part.capitalize() for part in name.split("_")) + "Entry")
             entry.options.map_entry = True
             for at, (key, part) in enumerate(zip(("key", "value"), kind.strip("{}").split()), 1):
                 _typed(entry.field.add(name=key, number=at, label=_OPTIONAL), part, package, enums)
-            _typed(field, f"{made.name}.{entry.name}", package, enums)
+            _typed(field, f"{descriptor.name}.{entry.name}", package, enums)
             continue
         if kind.endswith("*"):
             field.label = _REPEATED
@@ -89,7 +89,7 @@ def _message(made: Any, fields: list[list[str]], package: str, enums: set[str]) 
         if group:
             if group not in groups:
                 groups[group] = len(groups)
-                made.oneof_decl.add(name=group)
+                descriptor.oneof_decl.add(name=group)
             field.oneof_index = groups[group]
 
 
@@ -103,27 +103,27 @@ def parsed(kind: Any, data: bytes, file: str, what: str) -> Any:
     """A message from its bytes. Raises `RelayError` (R0802) where they are no such message; `what` names it."""
     from google.protobuf.message import DecodeError
 
-    made = kind()
+    message = kind()
     try:
-        made.ParseFromString(data)
+        message.ParseFromString(data)
     except (DecodeError, RecursionError):
         raise damaged(file, f"{what} is cut short or damaged") from None
-    return made
+    return message
 
 
 def parsed_text(kind: Any, data: bytes, file: str, what: str) -> Any:
     """A message from protobuf's text format. Raises `RelayError` (R0802) with the line where the text is wrong."""
     from google.protobuf import text_format
 
-    made = kind()
+    message = kind()
     try:
-        text_format.Parse(data.decode("utf-8"), made, allow_unknown_field=True)
+        text_format.Parse(data.decode("utf-8"), message, allow_unknown_field=True)
     except text_format.ParseError as wrong:
         line = wrong.GetLine()
         raise damaged(file, f"{what} is wrong{f' in line {line}' if line else ''}") from None
     except (UnicodeDecodeError, RecursionError, ValueError, TypeError, AttributeError):
         raise damaged(file, f"{what} is damaged") from None
-    return made
+    return message
 
 
 __all__ = ["messages", "parsed", "parsed_text"]

@@ -84,12 +84,12 @@ def _loop(b: Builder, x: Expr, states: list[Expr], step: Step, lengths: Expr | N
         return [b.op("add", at, 1), joined, *new]
 
     names = ["step", "outputs", *[f"state{i}" for i in range(len(states))]]
-    found = while_loop(b, lambda v: b.op("less", v[0], count), body, [b.const(0, "int32"), none, *states], names, "recurrence")
-    outputs = found[1]
+    results = while_loop(b, lambda v: b.op("less", v[0], count), body, [b.const(0, "int32"), none, *states], names, "recurrence")
+    outputs = results[1]
     extent = b.shape(x)[0]
     if isinstance(extent, int):
         outputs = b.refine(outputs, [extent, *[None] * (b.rank(outputs) - 1)])
-    return outputs, found[2:]
+    return outputs, results[2:]
 
 
 def zeros(b: Builder, like: Expr, axis: int, width: int) -> Expr:
@@ -98,8 +98,8 @@ def zeros(b: Builder, like: Expr, axis: int, width: int) -> Expr:
     if isinstance(extent, int):
         return b.const(b.arrays.zeros((extent, width), np.dtype(b.dtype(like))))
     batch = b.slice(b.shape_of(like), [axis], [axis + 1], [0])
-    made = b.op("dyn.zeros", b.concat([batch, b.const(np.array([width], "int64"))], 0), dtype=b.dtype(like))
-    return b.refine(made, [None, width])
+    filled = b.op("dyn.zeros", b.concat([batch, b.const(np.array([width], "int64"))], 0), dtype=b.dtype(like))
+    return b.refine(filled, [None, width])
 
 
 __all__ = ["UNROLLED", "Step", "recurrence", "zeros"]

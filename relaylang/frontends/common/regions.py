@@ -54,13 +54,13 @@ def axes_of(b: Builder, rois: Expr, cells: tuple[int, int], scale: float, ratio:
     """The axes y and x of regions (regions, 4) of left, top, right and bottom. `ratio` 0 has a point for each element."""
     scaled = b.op("multiply", rois, scale)
     corners = b.op("subtract", scaled, 0.5) if half else scaled
-    found = []
+    axes = []
     for first, count in ((1, cells[0]), (0, cells[1])):
         start, end = (b.slice(corners, [i], [i + 1], [1]) for i in (first, first + 2))
         extent = b.op("subtract", end, start)
         cell = b.op("divide", extent if half else b.op("maximum", extent, 1.0), float(count))
-        found.append(Axis(start, cell, count, ratio or b.op("ceil", cell)))
-    return found
+        axes.append(Axis(start, cell, count, ratio or b.op("ceil", cell)))
+    return axes
 
 
 def mean(b: Builder, x: Expr, batch: Expr, axes: list[Axis]) -> Expr:
@@ -69,10 +69,10 @@ def mean(b: Builder, x: Expr, batch: Expr, axes: list[Axis]) -> Expr:
     if isinstance(y.points, int):
         every = [(y.centres(b, i), across.centres(b, j)) for i, j in np.ndindex(b.arrays.reserve((y.points, y.points)))]
         values = [cells(b, x, batch, [_around(b, row), _around(b, column)]) for row, column in every]
-        made = values[0]
+        total = values[0]
         for value in values[1:]:
-            made = b.op("add", made, value)
-        return b.op("multiply", made, 1.0 / len(values))
+            total = b.op("add", total, value)
+        return b.op("multiply", total, 1.0 / len(values))
     parts = []
     for axis in axes:
         small = b.op("less_equal", axis.cell, 1.0)
@@ -124,8 +124,8 @@ def cells(b: Builder, x: Expr, batch: Expr, parts: list[tuple[Expr, Expr]], mode
     image = b.cast(batch if b.rank(batch) == 3 else b.unsqueeze(batch, [1, 2]), "float64")
     image = b.op("add", image, grid)
     rois = b.reshape(b.op("stack", b.tuple([image, left, top, right, bottom]), axis=3), [-1, 5])
-    made = b.op("vision.roi_align", x, rois, pooled_size=[1, 1], spatial_scale=1.0, sample_ratio=-1, mode=mode)
-    return b.transpose(b.reshape(made, [-1, rows, columns, b.extent(x, 1)]), [0, 3, 1, 2])
+    aligned = b.op("vision.roi_align", x, rois, pooled_size=[1, 1], spatial_scale=1.0, sample_ratio=-1, mode=mode)
+    return b.transpose(b.reshape(aligned, [-1, rows, columns, b.extent(x, 1)]), [0, 3, 1, 2])
 
 
 def greatest(b: Builder, x: Expr, batch: Expr, axes: list[Axis]) -> Expr:
@@ -137,24 +137,24 @@ def greatest(b: Builder, x: Expr, batch: Expr, axes: list[Axis]) -> Expr:
     def value(i: Expr | int, j: Expr | int) -> Expr:
         """The greatest weighted corner of one point of each cell: (regions, rows, columns, channels)."""
         lines, places = _corners(b, down.centres(b, i), b.extent(x, 2)), _corners(b, across.centres(b, j), b.extent(x, 3))
-        made: Expr | None = None
+        maximum: Expr | None = None
         for line, share in lines:
             row = b.op("add", first, b.unsqueeze(b.op("multiply", line, b.extent(x, 3)), [2]))
             for place, part in places:
                 weight = b.op("multiply", b.unsqueeze(share, [2]), b.unsqueeze(part, [1]))
                 corner = b.op("take", pixels, b.op("add", row, b.unsqueeze(place, [1])), axis=0)
                 corner = b.op("multiply", corner, b.unsqueeze(b.cast(weight, b.dtype(x)), [3]))
-                made = corner if made is None else b.op("maximum", made, corner)
-        assert made is not None
-        return made
+                maximum = corner if maximum is None else b.op("maximum", maximum, corner)
+        assert maximum is not None
+        return maximum
 
     if isinstance(down.points, int) and isinstance(across.points, int):
-        found = value(0, 0)
+        maximum = value(0, 0)
         for i, j in list(np.ndindex(b.arrays.reserve((down.points, across.points))))[1:]:
-            found = b.op("maximum", found, value(i, j))
+            maximum = b.op("maximum", maximum, value(i, j))
     else:
-        found = _over_points(b, x, axes, value)
-    return b.transpose(found, [0, 3, 1, 2])
+        maximum = _over_points(b, x, axes, value)
+    return b.transpose(maximum, [0, 3, 1, 2])
 
 
 def _corners(b: Builder, at: Expr, extent: int) -> list[tuple[Expr, Expr]]:
@@ -177,17 +177,17 @@ def _over_points(b: Builder, x: Expr, axes: list[Axis], value: Callable[[Expr, E
     shape = b.op("zeros_like", value(zero, zero))
 
     def turn(v: list[Expr]) -> list[Expr]:
-        i, j, found = v
+        i, j, maximum = v
         inside = b.op("logical_and", b.op("less", i, counts[0]), b.op("less", j, counts[1]))
-        found = b.op("where", b.unsqueeze(inside, [2, 3]), b.op("maximum", found, value(i, j)), found)
+        maximum = b.op("where", b.unsqueeze(inside, [2, 3]), b.op("maximum", maximum, value(i, j)), maximum)
         last = b.op("greater_equal", b.op("add", j, one), most[1])
-        return [b.op("add", i, b.cast(last, "float64")), b.op("where", last, zero, b.op("add", j, one)), found]
+        return [b.op("add", i, b.cast(last, "float64")), b.op("where", last, zero, b.op("add", j, one)), maximum]
 
     least = b.op("add", shape, float(np.finfo(np.dtype(b.dtype(x))).min))
     begin = b.op("where", b.op("greater", most[1], zero), zero, most[0])
-    found = while_loop(b, lambda v: b.op("less", v[0], most[0]), turn, [begin, zero, least], ["row", "column", "most"], "points")[2]
+    maximum = while_loop(b, lambda v: b.op("less", v[0], most[0]), turn, [begin, zero, least], ["row", "column", "most"], "points")[2]
     some = b.op("logical_and", b.op("greater", counts[0], zero), b.op("greater", counts[1], zero))
-    return b.op("where", b.unsqueeze(some, [2, 3]), found, b.const(0.0, b.dtype(x)))
+    return b.op("where", b.unsqueeze(some, [2, 3]), maximum, b.const(0.0, b.dtype(x)))
 
 
 __all__ = ["axes_of", "cells", "greatest", "mean", "whole_cells"]

@@ -53,24 +53,24 @@ def along(b: Builder, x: Expr, axis: int, to: Stretch, method: Method) -> Expr:
         raise Malformed(f"it resizes an axis without elements to {size}")
     at = places(b, method, to)
     if method.kind == "nearest":
-        made: Expr = b.op("take", x, nearest(b, method, at, to), axis=axis)
+        total: Expr = b.op("take", x, nearest(b, method, at, to), axis=axis)
     else:
         dtype, shape = b.dtype(x), [-1 if i == axis else 1 for i in range(b.rank(x))]
         parts = [
             b.op("multiply", b.op("take", x, index, axis=axis), b.reshape(b.cast(weight, dtype), shape))
             for index, weight in taps(b, method, at, to)
         ]
-        made = parts[0]
+        total = parts[0]
         for part in parts[1:]:
-            made = b.op("add", made, part)
+            total = b.op("add", total, part)
     if method.coordinates == "tf_crop_and_resize":
         last = b.op("subtract", b.cast(to.have, "float32"), 1.0)
         inside = b.op("logical_and", b.op("greater_equal", at, 0.0), b.op("less_equal", at, last))
         known = b.value(inside)
         if known is None or not known.all():
             mask = b.reshape(inside, [-1 if i == axis else 1 for i in range(b.rank(x))])
-            made = b.op("where", mask, made, b.const(np.asarray(method.outside).astype(np.dtype(b.dtype(x)))))
-    return made
+            total = b.op("where", mask, total, b.const(np.asarray(method.outside).astype(np.dtype(b.dtype(x)))))
+    return total
 
 
 def resample(b: Builder, x: Expr, axes: Mapping[int, Stretch], method: Method) -> Expr:
@@ -86,12 +86,12 @@ def resample(b: Builder, x: Expr, axes: Mapping[int, Stretch], method: Method) -
         for axis in sorted(changed):
             x = along(b, x, axis, changed[axis], method)
         return x
-    real, whole = dtype in ("float16", "bfloat16"), dtype
+    real, stored = dtype in ("float16", "bfloat16"), dtype
     each = method.antialias and not real  # integers are rounded after each axis
     for axis in sorted(changed, reverse=True):
         x = along(b, b.cast(x, "float32" if real else "float64"), axis, changed[axis], method)
-        x = _whole(b, x, whole, method) if each else x
-    return b.cast(x, dtype) if real or each else _whole(b, x, whole, method)
+        x = _whole(b, x, stored, method) if each else x
+    return b.cast(x, dtype) if real or each else _whole(b, x, stored, method)
 
 
 def _whole(b: Builder, x: Expr, dtype: str, method: Method) -> Expr:
@@ -130,7 +130,7 @@ def _native(b: Builder, x: Expr, axes: Mapping[int, Stretch], method: Method) ->
         return None
     if method.coordinates != "align_corners" and not all(np.isclose(scale * have, size, rtol=1e-6) for have, size, scale in known):
         return None
-    made: Expr = b.op(
+    resized: Expr = b.op(
         f"image.resize{rank - 2}d",
         x,
         size=[int(size) for _, size, _ in known],
@@ -141,7 +141,7 @@ def _native(b: Builder, x: Expr, axes: Mapping[int, Stretch], method: Method) ->
         coordinate_transformation_mode=method.coordinates,
         cubic_alpha=method.a,
     )
-    return made
+    return resized
 
 
 def dynamic_scales(b: Builder, x: Expr, factors: Mapping[int, float], method: Method) -> Expr:
@@ -178,8 +178,8 @@ def affine_grid(b: Builder, theta: Expr, spatial: Sequence[int], align_corners: 
     base = base.reshape(-1, len(spatial) + 1)
     points = b.const(base.astype(np.dtype(b.dtype(theta)))[None])
     batch = b.extent(theta, 0, "the batch")
-    made = b.op("nn.batch_matmul", b.op("broadcast_to", points, shape=(batch, *base.shape)), theta, transpose_b=True)
-    return b.reshape(made, [batch, *spatial, len(spatial)])
+    coordinates = b.op("nn.batch_matmul", b.op("broadcast_to", points, shape=(batch, *base.shape)), theta, transpose_b=True)
+    return b.reshape(coordinates, [batch, *spatial, len(spatial)])
 
 
 __all__ = ["affine_grid", "dynamic_scales", "resample", "stretch"]

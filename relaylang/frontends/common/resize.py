@@ -133,7 +133,7 @@ def taps(b: Builder, method: Method, at: Expr, axis: Stretch) -> list[tuple[Expr
     at = b.cast(at, "float64")
     low = b.op("floor", at)
     share, last = b.op("subtract", at, low), b.op("subtract", b.cast(axis.have, "float64"), 1.0)
-    made: list[tuple[Expr, Expr]] = []
+    pairs: list[tuple[Expr, Expr]] = []
     for offset in range(first, 2 - first):
         place = b.op("add", low, float(offset))
         distance = b.op("multiply", b.op("abs", b.op("subtract", share, float(offset))), squeeze)
@@ -144,23 +144,23 @@ def taps(b: Builder, method: Method, at: Expr, axis: Stretch) -> list[tuple[Expr
         if method.exclude_outside:
             inside = b.op("logical_and", b.op("greater_equal", place, 0.0), b.op("less_equal", place, last))
             weight = b.op("where", inside, weight, b.const(0.0, "float64"))
-        made.append((held(b, place, axis.have), weight))
+        pairs.append((held(b, place, axis.have), weight))
     if method.exclude_outside or method.antialias:
-        total = made[0][1]
-        for _, weight in made[1:]:
+        total = pairs[0][1]
+        for _, weight in pairs[1:]:
             total = b.op("add", total, weight)
         total = b.op("where", b.op("equal", total, 0.0), b.const(1.0, "float64"), total)
-        made = [(index, b.op("divide", weight, total)) for index, weight in made]
-    used = [(i, w) for i, w in made if (known := b.value(w)) is None or known.any()]
-    return used or made[:1]
+        pairs = [(index, b.op("divide", weight, total)) for index, weight in pairs]
+    used = [(i, w) for i, w in pairs if (known := b.value(w)) is None or known.any()]
+    return used or pairs[:1]
 
 
 def _cubic(b: Builder, d: Expr, a: float) -> Expr:
     def polynomial(*factors: float) -> Expr:
-        made: Expr = b.const(factors[0], "float64")
+        total: Expr = b.const(factors[0], "float64")
         for factor in factors[1:]:
-            made = b.op("add", b.op("multiply", made, d), factor)
-        return made
+            total = b.op("add", b.op("multiply", total, d), factor)
+        return total
 
     near, far = polynomial(a + 2, -(a + 3), 0.0, 1.0), polynomial(a, -5 * a, 8 * a, -4 * a)
     beyond = b.op("where", b.op("less", d, 2.0), far, b.const(0.0, "float64"))

@@ -65,17 +65,17 @@ class Knowledge:
 
     def _parts(self, x: Expr) -> list[tuple[np.ndarray, np.ndarray]] | None:
         """The values and the knowledge of them, for a tensor or for the fields of a tuple."""
-        found = []
+        parts = []
         for field in x.fields if isinstance(x, Tuple) else [x]:
             if isinstance(field, Constant) and field.data.size <= _MOST:
-                found.append((field.data, np.ones_like(field.data, bool)))
+                parts.append((field.data, np.ones_like(field.data, bool)))
             elif id(field) in self._found:
-                found.append(self._found[id(field)][1:])
+                parts.append(self._found[id(field)][1:])
             elif isinstance(field.checked_type, TensorType) and field.checked_type.shape == (1,):
-                found.append((np.zeros(1, np.int64), np.zeros(1, bool)))
+                parts.append((np.zeros(1, np.int64), np.zeros(1, bool)))
             else:
                 return None
-        return found
+        return parts
 
 
 def _is_small(node: Expr) -> bool:
@@ -101,8 +101,8 @@ def _whole(parts: list[tuple[np.ndarray, np.ndarray]] | None) -> bool:
 def _filled(parts: list[tuple[np.ndarray, np.ndarray]] | None, stand_in: int, x: Expr) -> Any:
     assert parts is not None
     fields = x.fields if isinstance(x, Tuple) else [x]
-    made = [np.where(k, v, stand_in).astype(np.dtype(f.checked_type.dtype)) for (v, k), f in zip(parts, fields)]  # type: ignore[union-attr]
-    return tuple(made) if isinstance(x, Tuple) else made[0]
+    stand_ins = [np.where(k, v, stand_in).astype(np.dtype(f.checked_type.dtype)) for (v, k), f in zip(parts, fields)]  # type: ignore[union-attr]
+    return tuple(stand_ins) if isinstance(x, Tuple) else stand_ins[0]
 
 
 __all__ = ["Knowledge"]

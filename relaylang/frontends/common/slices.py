@@ -17,7 +17,7 @@ FAR = 2**31 - 1
 def slice_axes(b: Builder, x: Expr, begin: Sequence[int], end: Sequence[int], axes: Sequence[int], strides: Sequence[int]) -> Expr:
     """`x[begin:end:stride]` on some axes with Python's meaning, also where nothing is left."""
     shape, rank = b.shape(x), b.rank(x)
-    found = []
+    bounds = []
     for first, last, axis, step in zip(begin, end, axes, strides):
         size = shape[axis % rank]
         if step == 0:
@@ -31,10 +31,10 @@ def slice_axes(b: Builder, x: Expr, begin: Sequence[int], end: Sequence[int], ax
             first, last = (max(min(v, FAR), -FAR) for v in (first, last))
             if (first, last, step) == (0, FAR, 1):
                 continue
-        found.append((axis % rank, first, last, step))
-    if not found:
+        bounds.append((axis % rank, first, last, step))
+    if not bounds:
         return x
-    made_axes, begins, ends, steps = (list(v) for v in zip(*found))
+    made_axes, begins, ends, steps = (list(v) for v in zip(*bounds))
     return b.slice(x, begins, ends, made_axes, steps)
 
 
@@ -52,7 +52,7 @@ def slice_computed(b: Builder, x: Expr, begin: Expr, end: Expr, axes: Sequence[i
     axes = [a % rank for a in axes]
     strides = strides if strides is not None else b.const(b.arrays.ones(count, np.int64))
     full = [_spread(b, b.cast(v, "int64"), axes, rank, default) for v, default in ((begin, 0), (end, FAR), (strides, 1))]
-    made = b.op("dyn.strided_slice", x, *full, begin=None, end=None, strides=None, axes=None)
+    sliced = b.op("dyn.strided_slice", x, *full, begin=None, end=None, strides=None, axes=None)
     known = [None if i in axes else d if isinstance(d, int) else None for i, d in enumerate(b.shape(x))]
     steps = b.known(strides) or [None] * count
     firsts, lasts = b.known(begin) or [None] * count, b.known(end) or [None] * count
@@ -60,7 +60,7 @@ def slice_computed(b: Builder, x: Expr, begin: Expr, end: Expr, axes: Sequence[i
         size = b.shape(x)[axis]
         if isinstance(size, int) and first is not None and last is not None and step:
             known[axis] = len(range(*slice(first, last, step).indices(size)))
-    return b.refine(made, known)
+    return b.refine(sliced, known)
 
 
 def _spread(b: Builder, values: Expr, axes: Sequence[int], rank: int, default: int) -> Expr:
@@ -103,13 +103,13 @@ def pad_computed(b: Builder, x: Expr, widths: Expr, mode: str, value: Expr) -> E
     """Padding by numbers that the program computes: `widths` is (rank, 2)."""
     if mode not in ("constant", "edge", "reflect"):
         raise Unsupported(f"padding with mode {mode} must be by constants")
-    made = b.op("dyn.nn.pad", x, widths, value, pad_width=[], pad_mode=mode)
+    padded = b.op("dyn.nn.pad", x, widths, value, pad_width=[], pad_mode=mode)
     known = b.known(widths) or [None] * (2 * b.rank(x))
     sizes = [
         d + p + q if isinstance(d, int) and d is not ANY and p is not None and q is not None else None
         for d, p, q in zip(b.shape(x), known[0::2], known[1::2])
     ]
-    return b.refine(made, sizes)
+    return b.refine(padded, sizes)
 
 
 __all__ = ["FAR", "pad", "pad_computed", "slice_axes", "slice_computed"]

@@ -57,10 +57,10 @@ _G = 7.0
 
 def polynomial(b: Builder, x: Expr, factors: Sequence[float]) -> Expr:
     """The polynomial with these factors, that of the highest power first."""
-    made: Expr = b.op("full_like", x, b.const(factors[0], b.dtype(x)))
+    total: Expr = b.op("full_like", x, b.const(factors[0], b.dtype(x)))
     for factor in factors[1:]:
-        made = b.op("add", b.op("multiply", made, x), factor)
-    return made
+        total = b.op("add", b.op("multiply", total, x), factor)
+    return total
 
 
 def erf_inv(b: Builder, x: Expr) -> Expr:
@@ -68,12 +68,12 @@ def erf_inv(b: Builder, x: Expr) -> Expr:
     w = b.op("negative", nn.log1p(b, b.op("negative", b.op("multiply", x, x))))
     middle = polynomial(b, b.op("subtract", w, 2.5), _ERF_INV[0])
     tail = polynomial(b, b.op("subtract", b.op("sqrt", b.op("maximum", w, 0.0)), 3.0), _ERF_INV[1])
-    made = b.op("multiply", b.op("where", b.op("less", w, 5.0), middle, tail), x)
+    root = b.op("multiply", b.op("where", b.op("less", w, 5.0), middle, tail), x)
     for _ in range(2 if b.dtype(x) == "float64" else 0):
-        slope = b.op("multiply", b.op("exp", b.op("negative", b.op("multiply", made, made))), 2 / math.sqrt(math.pi))
-        made = b.op("subtract", made, b.op("divide", b.op("subtract", b.op("erf", made), x), slope))
+        slope = b.op("multiply", b.op("exp", b.op("negative", b.op("multiply", root, root))), 2 / math.sqrt(math.pi))
+        root = b.op("subtract", root, b.op("divide", b.op("subtract", b.op("erf", root), x), slope))
     ends = b.op("multiply", x, math.inf)
-    return b.op("where", b.op("equal", b.op("abs", x), 1.0), ends, made)
+    return b.op("where", b.op("equal", b.op("abs", x), 1.0), ends, root)
 
 
 def erfc(b: Builder, x: Expr) -> Expr:
@@ -105,14 +105,14 @@ def lgamma(b: Builder, x: Expr) -> Expr:
     small, z, total, log = _lanczos(b, x)
     t = b.op("add", z, _G + 0.5)
     share = b.op("subtract", b.op("add", z, 0.5), b.op("divide", t, log))
-    made = b.op("add", b.op("add", b.op("multiply", share, log), math.log(2 * math.pi) / 2), b.op("log", total))
+    logarithm = b.op("add", b.op("add", b.op("multiply", share, log), math.log(2 * math.pi) / 2), b.op("log", total))
     size = b.op("abs", x)
     part = b.op("subtract", size, b.op("floor", size))
     part = b.op("where", b.op("greater", part, 0.5), b.op("subtract", b.const(1.0, b.dtype(x)), part), part)
     wave = b.op("log", b.op("sin", b.op("multiply", part, math.pi)))
-    turned = b.op("subtract", b.op("subtract", b.const(math.log(math.pi), b.dtype(x)), wave), made)
+    turned = b.op("subtract", b.op("subtract", b.const(math.log(math.pi), b.dtype(x)), wave), logarithm)
     poles = b.op("where", b.op("isfinite", wave), turned, b.op("negative", wave))
-    return b.op("where", b.op("isinf", x), size, b.op("where", small, poles, made))
+    return b.op("where", b.op("isinf", x), size, b.op("where", small, poles, logarithm))
 
 
 def digamma(b: Builder, x: Expr) -> Expr:
@@ -125,12 +125,12 @@ def digamma(b: Builder, x: Expr) -> Expr:
         slope = term if slope is None else b.op("add", slope, term)
     assert slope is not None
     t = b.op("add", z, _G + 0.5)
-    made = b.op("subtract", b.op("add", log, b.op("divide", slope, total)), b.op("divide", b.const(_G, b.dtype(x)), t))
+    derivative = b.op("subtract", b.op("add", log, b.op("divide", slope, total)), b.op("divide", b.const(_G, b.dtype(x)), t))
     part = b.op("multiply", b.op("subtract", x, b.op("floor", b.op("add", x, 0.5))), math.pi)
     wave = b.op("multiply", b.op("divide", b.op("cos", part), b.op("sin", part)), math.pi)
     pole = b.op("logical_and", b.op("less_equal", x, 0.0), b.op("equal", x, b.op("floor", x)))
-    turned = b.op("where", pole, b.const(math.nan, b.dtype(x)), b.op("subtract", made, wave))
-    return b.op("where", small, turned, made)
+    turned = b.op("where", pole, b.const(math.nan, b.dtype(x)), b.op("subtract", derivative, wave))
+    return b.op("where", small, turned, derivative)
 
 
 def ones_of(b: Builder, x: Expr) -> Expr:
@@ -142,8 +142,8 @@ def ones_of(b: Builder, x: Expr) -> Expr:
         return b.const(int.from_bytes(bytes([pattern]) * (size // 8), "big"), dtype)
 
     def moved(value: Expr, by: int) -> Expr:
-        made: Expr = b.op("right_shift", value, b.const(by, dtype))
-        return made
+        shifted: Expr = b.op("right_shift", value, b.const(by, dtype))
+        return shifted
 
     bits = b.op("subtract", bits, b.op("bitwise_and", moved(bits, 1), mask(0x55)))
     bits = b.op("add", b.op("bitwise_and", bits, mask(0x33)), b.op("bitwise_and", moved(bits, 2), mask(0x33)))

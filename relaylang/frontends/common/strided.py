@@ -26,8 +26,8 @@ def slice_by_size(b: Builder, x: Expr, begin: Expr, size: Expr) -> Expr:
     end = b.op("where", b.op("less", size, 0), b.const(FAR, "int64"), b.op("add", begin, size))
     cut = [i for i, (f, s, d) in enumerate(zip(firsts, sizes, b.shape(x))) if f != 0 or (s != -1 and (s is None or s != d))]
     parts = [b.op("take", v, b.const(np.array(cut)), axis=0) for v in (begin, end)]
-    made = slice_computed(b, x, parts[0], parts[1], cut, None)
-    return b.refine(made, [s if s is not None and s > 0 else None for s in sizes])
+    sliced = slice_computed(b, x, parts[0], parts[1], cut, None)
+    return b.refine(sliced, [s if s is not None and s > 0 else None for s in sizes])
 
 
 @dataclass(frozen=True)

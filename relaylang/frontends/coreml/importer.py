@@ -89,10 +89,10 @@ class Importer:
         """The inputs of the model by name. Raises `RelayError`."""
         try:
             if self.model.WhichOneof("type") == "mlProgram":
-                return {made.name: _of_type(made.type) for made in self._function(self.model).inputs}
+                return {feature.name: _of_type(feature.type) for feature in self._function(self.model).inputs}
             exact = self.model.WhichOneof("type") in _NETWORKS and _network(self.model).arrayInputShapeMapping == 1
             wide = self.model.WhichOneof("type") in _NETWORKS and _network(self.model).imageInputShapeMapping == 1
-            return {made.name: _of_feature(made, exact, wide) for made in self.model.description.input}
+            return {feature.name: _of_feature(feature, exact, wide) for feature in self.model.description.input}
         except Malformed as wrong:
             raise damaged(self.file, wrong.reason) from None
 
@@ -126,10 +126,10 @@ class Importer:
             return b.const(value_for(self.file, name, self.options.values[name], ty.shape, ty.dtype))
         span = b.span
         b.span = b.listing.add(Layer("input", "", (), (name,)))
-        made = b.variable(b.unique(name), ty)
+        variable = b.variable(b.unique(name), ty)
         b.span = span
-        self.inputs.append(made)
-        return made
+        self.inputs.append(variable)
+        return variable
 
     # ---- models
 
@@ -155,17 +155,17 @@ class Importer:
             raise Malformed(f"its function has no block for {function.opset[:40]!r}")
         block = blocks[function.opset] if function.opset in blocks else next(iter(blocks.values()))
         self.builder.budget.grant(layers=len(block.operations))
-        missing = [made.name for made in function.inputs if made.name not in features]
+        missing = [feature.name for feature in function.inputs if feature.name not in features]
         if missing:
             raise Malformed(f"its input {missing[0][:60]!r} is no feature of the models before it")
-        names = {made.name: features[made.name] for made in function.inputs}
-        found = Program(self.builder, self.files, self.errors).block(block, names)
-        return {name: value for name, value in zip(block.outputs, found) if value is not NOTHING}
+        names = {feature.name: features[feature.name] for feature in function.inputs}
+        results = Program(self.builder, self.files, self.errors).block(block, names)
+        return {name: value for name, value in zip(block.outputs, results) if value is not NOTHING}
 
-    def _pipeline(self, model: Any, made: Any, features: Mapping[str, Any]) -> dict[str, Any]:
+    def _pipeline(self, model: Any, network: Any, features: Mapping[str, Any]) -> dict[str, Any]:
         """The models of a pipeline, each of which takes features by name. Those that are no network are listed."""
         names = dict(features)
-        models = (made.pipeline if hasattr(made, "pipeline") else made).models
+        models = (network.pipeline if hasattr(network, "pipeline") else network).models
         results: dict[str, Any] = {}
         for part in models:
             layer = Layer(part.WhichOneof("type") or "model", "", [f.name for f in part.description.input], ())
@@ -198,20 +198,20 @@ def _of_type(ty: Any) -> Feature:
 _ARRAYS = {131104: "int32", 131080: "int8", 65552: "float16"}
 
 
-def _of_feature(made: Any, exact: bool, wide: bool) -> Feature:
+def _of_feature(feature: Any, exact: bool, wide: bool) -> Feature:
     """An input of a neural network. Reals are float32; pictures are (1, channels, rows, columns)."""
-    kind = made.type.WhichOneof("type")
+    kind = feature.type.WhichOneof("type")
     if kind == "imageType":
-        image = made.type.imageType
+        image = feature.type.imageType
         channels = 1 if image.colorSpace in (10, 40) else 3
         return Feature((1, channels, image.height, image.width), "float32", wide)
     if kind == "multiArrayType":
-        array = made.type.multiArrayType
+        array = feature.type.multiArrayType
         shape = tuple(int(d) for d in array.shape)
         return Feature(shape if shape or exact else None, _ARRAYS.get(array.dataType, "float32"), exact)
     if kind in ("int64Type", "doubleType"):
         return Feature((1,), "int32" if kind == "int64Type" else "float32", False)
-    raise Malformed(f"the input {made.name[:60]!r} is of the kind {kind}, and the importer takes arrays and pictures")
+    raise Malformed(f"the input {feature.name[:60]!r} is of the kind {kind}, and the importer takes arrays and pictures")
 
 
 def import_coreml(model: Any, options: Options = DEFAULTS, file: str = "") -> Imported:
@@ -233,8 +233,8 @@ def import_coreml(model: Any, options: Options = DEFAULTS, file: str = "") -> Im
     name = file or "the model"
     with gc_paused(), np.errstate(all="ignore"):
         budget = Budget(name, len(data), options.nodes, options.bytes, options.work)
-        made, files = opened(data, name, options.folder, budget)
-        return Importer(made, files, name, options, budget).run()
+        network, files = opened(data, name, options.folder, budget)
+        return Importer(network, files, name, options, budget).run()
 
 
 def _contents(model: Any) -> tuple[bytes, str]:

@@ -57,18 +57,16 @@ class LayerNode(Node):
         """The operand as (n, channels, rows, columns), and what gives a result the operand's first axes again."""
         b, rank = self.b, self.b.rank(x)
         if rank == 4:
-            return x, lambda made: made
+            return x, lambda x: x
         if rank == 2 and self.old:
-            return b.unsqueeze(x, [2, 3]), lambda made: made
+            return b.unsqueeze(x, [2, 3]), lambda x: x
         if rank == 3:
-            return b.unsqueeze(x, [0]), lambda made: b.squeeze(made, [0])
+            return b.unsqueeze(x, [0]), lambda x: b.squeeze(x, [0])
         if rank < 3:
             raise Malformed(f"its operand has {int(rank)} axes, and the layer needs channels, rows and columns")
         shape = b.static_shape(x)
         front = list(shape[:-3])
-        return b.reshape_exactly(x, [math.prod(front), *shape[-3:]]), lambda made: b.reshape_exactly(
-            made, [*front, *b.static_shape(made)[1:]]
-        )
+        return b.reshape_exactly(x, [math.prod(front), *shape[-3:]]), lambda x: b.reshape_exactly(x, [*front, *b.static_shape(x)[1:]])
 
     def axis(self, x: Expr, axis: int) -> int:
         """An axis from the front. Raises `Unsupported` where the layer counts the five axes of the older rule."""
@@ -79,10 +77,10 @@ class LayerNode(Node):
 
 def alike(n: LayerNode, xs: Sequence[Expr]) -> list[Expr]:
     """Real operands that broadcast, all of four axes where one of them is a picture of the older rule."""
-    made = [n.real(x) for x in xs]
-    if n.old and len({int(n.b.rank(x)) for x in made}) > 1:
-        return [n.four(x)[0] for x in made]
-    return made
+    reals = [n.real(x) for x in xs]
+    if n.old and len({int(n.b.rank(x)) for x in reals}) > 1:
+        return [n.four(x)[0] for x in reals]
+    return reals
 
 
 def each(convert: Callable[..., Any], **fields: str) -> Callable[..., Any]:
@@ -101,9 +99,9 @@ def same(convert: Callable[..., Any], axis: str = "", real: bool = False, **fiel
         if not operands:
             raise Malformed("it has no operand")
         n.axis(operands[0], -1) if n.b.rank(operands[0]) else None
-        given = {name: _plain(getattr(n.p, field)) for name, field in fields.items()}
+        attributes = {name: _plain(getattr(n.p, field)) for name, field in fields.items()}
         xs = [n.real(x) for x in operands] if real else operands
-        return convert(n, *xs, **given, **({axis: int(n.p.axis)} if axis else {}))
+        return convert(n, *xs, **attributes, **({axis: int(n.p.axis)} if axis else {}))
 
     return layer
 

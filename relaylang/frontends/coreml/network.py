@@ -19,10 +19,10 @@ from relaylang.frontends.coreml.walk import MISSING, Names, Skipped, Walk, inner
 from relaylang.ir import Expr, TensorType
 
 
-def _stated(made: Any) -> list[TensorType | None]:
+def _stated(layer: Any) -> list[TensorType | None]:
     """The types that a network states for the results of a layer, None for each that it does not."""
-    shapes = [tuple(t.dimValue) if len(t.dimValue) == t.rank <= 32 else None for t in made.outputTensor]
-    return [stated_type(shape, "float32") for shape in [*shapes, *[None] * len(made.output)][: len(made.output)]]
+    shapes = [tuple(t.dimValue) if len(t.dimValue) == t.rank <= 32 else None for t in layer.outputTensor]
+    return [stated_type(shape, "float32") for shape in [*shapes, *[None] * len(layer.output)][: len(layer.output)]]
 
 
 class Network(Walk):
@@ -40,11 +40,11 @@ class Network(Walk):
             if features[feature.name] is MISSING:
                 names[feature.name] = MISSING
                 continue
-            made = self._axes(features[feature.name])
+            picture = self._axes(features[feature.name])
             for how in network.preprocessing:
                 if how.featureName in ("", feature.name) and feature.type.WhichOneof("type") == "imageType":
-                    made = self._scaled(made, how, feature.type.imageType.colorSpace)
-            names[feature.name] = made
+                    picture = self._scaled(picture, how, feature.type.imageType.colorSpace)
+            names[feature.name] = picture
         self._layers(network, names)
         wanted = [feature.name for feature in description.output if feature.name in names]
         if classifier:
@@ -89,60 +89,60 @@ class Network(Walk):
         colours = [s.grayBias] if b.shape(x)[1] == 1 else [s.blueBias, s.greenBias, s.redBias]
         colours = colours[::-1] if space == 20 else colours
         factor = float(s.channelScale) or 1.0
-        made = x if factor == 1 else b.op("multiply", x, factor)
-        return b.op("add", made, b.const(np.array(colours, np.float32).reshape(1, -1, 1, 1))) if any(colours) else made
+        scaled = x if factor == 1 else b.op("multiply", x, factor)
+        return b.op("add", scaled, b.const(np.array(colours, np.float32).reshape(1, -1, 1, 1))) if any(colours) else scaled
 
     # ---- layers
 
     def _layers(self, network: Any, names: Names) -> None:
-        for made in network.layers:
-            kind = made.WhichOneof("layer") or "layer"
-            operator = f"{kind} {made.custom.className[:40]}" if kind == "custom" else kind
-            layer = Layer(operator, made.name, list(made.input), list(made.output))
+        for entry in network.layers:
+            kind = entry.WhichOneof("layer") or "layer"
+            operator = f"{kind} {entry.custom.className[:40]}" if kind == "custom" else kind
+            layer = Layer(operator, entry.name, list(entry.input), list(entry.output))
             if kind in ("branch", "loop"):
-                layer = Layer(operator, made.name, list(made.input), ())
-            types = partial(_stated, made)
-            results = self.place(layer, partial(self._converted, made, kind, names), names, types)
+                layer = Layer(operator, entry.name, list(entry.input), ())
+            types = partial(_stated, entry)
+            results = self.place(layer, partial(self._converted, entry, kind, names), names, types)
             names.update(zip(layer.outputs, results))
 
-    def _converted(self, made: Any, kind: str, names: Names, operands: list[Any]) -> Sequence[Any]:
+    def _converted(self, layer: Any, kind: str, names: Names, operands: list[Any]) -> Sequence[Any]:
         if kind == "branch":
-            return self._branch(made, names)
+            return self._branch(layer, names)
         if kind == "loop":
-            return self._loop(made, names)
+            return self._loop(layer, names)
         rule = layer_table().find(kind)
         if rule is None:
             raise Unsupported(REFUSED_LAYERS.get(kind, ""))
-        operands += [value_of(names, name) for name in made.input]
+        operands += [value_of(names, name) for name in layer.input]
         why = layer_table().wrong_operands(rule, operands)
         if why:
             raise Malformed(why)
-        node = LayerNode(self.b, made, self.old)
+        node = LayerNode(self.b, layer, self.old)
         if kind == "split":
-            node.p.nOutputs = len(made.output)
+            node.p.nOutputs = len(layer.output)
         return each(rule.convert(node, *operands))
 
-    def _branch(self, made: Any, names: Names) -> Sequence[Any]:
+    def _branch(self, layer: Any, names: Names) -> Sequence[Any]:
         """The names that both networks give, or that one gives and that had a value before."""
         b = self.b
-        if len(made.input) != 1:
-            raise Malformed(f"it has {len(made.input)} conditions")
-        test = self._truth(value_of(names, made.input[0]))
+        if len(layer.input) != 1:
+            raise Malformed(f"it has {len(layer.input)} conditions")
+        test = self._truth(value_of(names, layer.input[0]))
         maps: list[dict[str, Any]] = []
-        for network in (made.branch.ifBranch, made.branch.elseBranch):
+        for network in (layer.branch.ifBranch, layer.branch.elseBranch):
             own = inner(names)
             self._layers(network, own)
             maps.append(dict(own.maps[0]))  # type: ignore[attr-defined]
-        given = [{**{n: names[n] for n in other if n in names}, **own} for own, other in (maps, maps[::-1])]
-        both = [name for name in given[0] if name in given[1]]
-        left, right = ([side[name] for name in both] for side in given)
+        values = [{**{n: names[n] for n in other if n in names}, **own} for own, other in (maps, maps[::-1])]
+        both = [name for name in values[0] if name in values[1]]
+        left, right = ([side[name] for name in both] for side in values)
         names.update(dict.fromkeys(both, MISSING))  # until the conditional is there
         if MISSING in left or MISSING in right:
             raise Skipped
         if both:
             left, right = ([self._real(x) for x in side] for side in (left, right))
-            whole = b.if_(test, b.tuple(left), b.tuple(right))
-            names.update({name: b.field(whole, i) for i, name in enumerate(both)})
+            branch = b.if_(test, b.tuple(left), b.tuple(right))
+            names.update({name: b.field(branch, i) for i, name in enumerate(both)})
         return []
 
     def _real(self, x: Expr) -> Expr:
@@ -153,23 +153,23 @@ class Network(Walk):
         b = self.b
         return b.cast(b.scalar(x), "bool")
 
-    def _turns(self, made: Any, names: Names, tested: bool) -> Expr | None:
+    def _turns(self, layer: Any, names: Names, tested: bool) -> Expr | None:
         """The most turns of a loop; None for one that only its test ends."""
-        if made.input:
-            return self.b.cast(self.b.scalar(value_of(names, made.input[0])), "int64")
-        if made.loop.maxLoopIterations or not tested:
-            return self.b.const(int(min(made.loop.maxLoopIterations, 1 << 62)), "int64")
+        if layer.input:
+            return self.b.cast(self.b.scalar(value_of(names, layer.input[0])), "int64")
+        if layer.loop.maxLoopIterations or not tested:
+            return self.b.const(int(min(layer.loop.maxLoopIterations, 1 << 62)), "int64")
         return None
 
-    def _loop(self, made: Any, names: Names) -> Sequence[Any]:
+    def _loop(self, layer: Any, names: Names) -> Sequence[Any]:
         """The names that the networks of the loop give and that had a value before are its variables."""
-        b, p = self.b, made.loop
+        b, p = self.b, layer.loop
         tested = bool(p.conditionVar) and bool(p.conditionNetwork.layers)
-        limit = self._turns(made, names, tested)
+        limit = self._turns(layer, names, tested)
         if tested:
             self._layers(p.conditionNetwork, names)  # what it gives exists before the first turn
-        given = [out for net in (p.conditionNetwork, p.bodyNetwork) for layer in net.layers for out in layer.output]
-        kept = [name for name in dict.fromkeys(given) if name in names]
+        assigned = [out for net in (p.conditionNetwork, p.bodyNetwork) for layer in net.layers for out in layer.output]
+        kept = [name for name in dict.fromkeys(assigned) if name in names]
         if any(names[name] is MISSING for name in kept):
             raise Skipped
         if tested and p.conditionVar not in kept:
@@ -193,8 +193,8 @@ class Network(Walk):
 
         first = [self._real(names[name]) for name in kept]
         names.update(dict.fromkeys(kept, MISSING))  # until the loop is there
-        found = while_loop(b, more, turn, [b.const(0, "int64"), *first], ["turn", *kept], "loop")
-        names.update(zip(kept, found[1:]))
+        results = while_loop(b, more, turn, [b.const(0, "int64"), *first], ["turn", *kept], "loop")
+        names.update(zip(kept, results[1:]))
         return []
 
 

@@ -62,32 +62,32 @@ class Program(Walk):
         rule = table().find(kind)
         if rule is None:
             raise Unsupported(REFUSED.get(kind, ""))
-        given = self._inputs(operation, names)
-        operands += [x for xs in given.values() for x in xs if isinstance(x, Expr)]
+        inputs = self._inputs(operation, names)
+        operands += [x for xs in inputs.values() for x in xs if isinstance(x, Expr)]
         name = operation.outputs[0].name if count else kind
-        found = each(rule.convert(Node(self.b, name, count), **bound(self, rule.convert, given)))
-        return found
+        results = each(rule.convert(Node(self.b, name, count), **bound(self, rule.convert, inputs)))
+        return results
 
     def _inputs(self, operation: Any, names: Names) -> dict[str, list[Any]]:
         """The values of each input. Attributes of operations that unpack weights are inputs, too."""
-        found: dict[str, list[Any]] = {}
+        inputs: dict[str, list[Any]] = {}
         for name, argument in operation.inputs.items():
-            found[name] = [self._bound(bind, names) for bind in argument.arguments]
+            inputs[name] = [self._bound(bind, names) for bind in argument.arguments]
         if operation.type.startswith("constexpr_"):
-            for name, made in operation.attributes.items():
+            for name, attribute in operation.attributes.items():
                 if name != "name":
-                    found.setdefault(name, [self._value(made)])
-        return found
+                    inputs.setdefault(name, [self._value(attribute)])
+        return inputs
 
     def _bound(self, bind: Any, names: Names) -> Any:
         if bind.WhichOneof("binding") == "value":
             return self._value(bind.value)
-        found = value_of(names, bind.name)
-        return found
+        bound_value = value_of(names, bind.name)
+        return bound_value
 
-    def _value(self, made: Any) -> Any:
-        found = value(self.b.arrays, self.files, made)
-        return found if isinstance(found, (str, list)) else self.b.const(found)
+    def _value(self, attribute: Any) -> Any:
+        constant = value(self.b.arrays, self.files, attribute)
+        return constant if isinstance(constant, (str, list)) else self.b.const(constant)
 
     # ---- operations with blocks, names and states
 
@@ -108,8 +108,8 @@ class Program(Walk):
             raise Malformed(f"its branches have {len(left)} and {len(right)} results")
         if len(left) == 1:
             return [b.if_(test, left[0], right[0])]
-        made = b.if_(test, b.tuple(left), b.tuple(right))
-        return [b.field(made, i) for i in range(len(left))]
+        branch = b.if_(test, b.tuple(left), b.tuple(right))
+        return [b.field(branch, i) for i in range(len(left))]
 
     def _whole(self, results: Sequence[Any]) -> list[Expr]:
         """The results of a block where all of them are tensors."""
@@ -122,9 +122,9 @@ class Program(Walk):
     def _const(self, operation: Any, names: Names) -> Sequence[Any]:
         if "val" not in operation.attributes:
             raise Malformed("it has no value")
-        found = value(self.b.arrays, self.files, operation.attributes["val"])
+        constant = value(self.b.arrays, self.files, operation.attributes["val"])
         name = operation.outputs[0].name if operation.outputs else ""
-        return [found if isinstance(found, (str, list)) else self.b.weight(name, found)]
+        return [constant if isinstance(constant, (str, list)) else self.b.weight(name, constant)]
 
     def _read_state(self, operation: Any, names: Names) -> Sequence[Any]:
         return [self._state(operation, names).value]
@@ -141,38 +141,38 @@ class Program(Walk):
             return self._whole(self.block(block, own))
 
         def more(values: list[Expr]) -> Expr:
-            found = run(test, values)
-            if len(found) != 1:
-                raise Malformed(f"its condition has {len(found)} results")
-            return b.scalar(b.cast(found[0], "bool"))
+            conditions = run(test, values)
+            if len(conditions) != 1:
+                raise Malformed(f"its condition has {len(conditions)} results")
+            return b.scalar(b.cast(conditions[0], "bool"))
 
         def turn(values: list[Expr]) -> list[Expr]:
-            found = run(body, values)
-            if len(found) != len(initial):
-                raise Malformed(f"its body has {len(found)} results, and it has {len(initial)} variables")
-            return found
+            results = run(body, values)
+            if len(results) != len(initial):
+                raise Malformed(f"its body has {len(results)} results, and it has {len(initial)} variables")
+            return results
 
         return while_loop(b, more, turn, initial, [v.name for v in body.inputs])
 
     def _write_state(self, operation: Any, names: Names) -> Sequence[Any]:
         state = self._state(operation, names)
-        found = self._one(operation, "data", names)
-        if self.b.type_of(found) != self.b.type_of(state.first):
+        data = self._one(operation, "data", names)
+        if self.b.type_of(data) != self.b.type_of(state.first):
             raise Malformed("it writes a tensor of another type than that of the state")
-        state.value = found
+        state.value = data
         return []
 
     def _state(self, operation: Any, names: Names) -> State:
-        found = self._inputs(operation, names).get("input", [])
-        if len(found) != 1 or not isinstance(found[0], State):
+        inputs = self._inputs(operation, names).get("input", [])
+        if len(inputs) != 1 or not isinstance(inputs[0], State):
             raise Malformed("it names no state")
-        return found[0]
+        return inputs[0]
 
     def _one(self, operation: Any, name: str, names: Names) -> Expr:
-        found = self._inputs(operation, names).get(name, [])
-        if len(found) != 1 or not isinstance(found[0], Expr):
+        inputs = self._inputs(operation, names).get(name, [])
+        if len(inputs) != 1 or not isinstance(inputs[0], Expr):
             raise Malformed(f"its input {name} is no tensor")
-        return found[0]
+        return inputs[0]
 
 
 _CONTROL = (
@@ -189,20 +189,20 @@ _CONTROL = (
 
 
 def _number(walk: Program, x: Any, name: str) -> float:
-    made = walk.b.need(x if isinstance(x, Expr) else None, f"its {name}")
-    if made.size != 1:
-        raise Malformed(f"its {name} has {made.size} elements")
-    found = float(made.reshape(-1)[0])
-    if math.isnan(found):
+    array = walk.b.need(x if isinstance(x, Expr) else None, f"its {name}")
+    if array.size != 1:
+        raise Malformed(f"its {name} has {array.size} elements")
+    number = float(array.reshape(-1)[0])
+    if math.isnan(number):
         raise Malformed(f"its {name} is no number")
-    return found
+    return number
 
 
 def _whole(walk: Program, x: Any, name: str) -> int:
-    found = _ints(walk, x, name)
-    if len(found) != 1:
-        raise Malformed(f"its {name} has {len(found)} elements")
-    return found[0]
+    numbers = _ints(walk, x, name)
+    if len(numbers) != 1:
+        raise Malformed(f"its {name} has {len(numbers)} elements")
+    return numbers[0]
 
 
 def _ints(walk: Program, x: Any, name: str) -> list[int]:
@@ -236,30 +236,30 @@ _AS: dict[str, Callable[[Program, Any, str], Any]] = {
 @cache
 def _parameters(convert: Callable[..., Any]) -> Mapping[str, tuple[str, bool]]:
     """The parameters of a conversion behind the first: what each is, and whether it must be there."""
-    found = list(signature(convert).parameters.values())[1:]
-    return {p.name: (str(p.annotation).removesuffix(" | None"), p.default is Parameter.empty) for p in found}
+    parameters = list(signature(convert).parameters.values())[1:]
+    return {p.name: (str(p.annotation).removesuffix(" | None"), p.default is Parameter.empty) for p in parameters}
 
 
 def bound(walk: Program, convert: Callable[..., Any], inputs: Mapping[str, list[Any]]) -> dict[str, Any]:
     """The inputs of an operation as the parameters of its conversion. Raises `Malformed`, and `Unsupported` for a further one."""
     known = _parameters(convert)
-    made: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for name, values in inputs.items():
         if name not in known:
             raise Unsupported(f"it has the input {name[:40]}, which the importer does not know")
         kind = known[name][0]
         if kind == "Exprs":
-            made[name] = [_tensor(walk, x, name) for x in values]
+            arguments[name] = [_tensor(walk, x, name) for x in values]
         elif len(values) == 1:
-            made[name] = _AS[kind](walk, values[0], name)
+            arguments[name] = _AS[kind](walk, values[0], name)
         elif kind == "Ints":
-            made[name] = [v for x in values for v in _ints(walk, x, name)]
+            arguments[name] = [v for x in values for v in _ints(walk, x, name)]
         else:
             raise Malformed(f"its input {name} has {len(values)} values")
-    missing = [name for name, (_, needed) in known.items() if needed and name not in made]
+    missing = [name for name, (_, needed) in known.items() if needed and name not in arguments]
     if missing:
         raise Malformed(f"its input {missing[0]} is missing")
-    return made
+    return arguments
 
 
 __all__ = ["NOTHING", "Program", "State", "bound"]

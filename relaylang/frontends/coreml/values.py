@@ -111,25 +111,25 @@ def weight(arrays: Arrays, made: Any, shape: Sequence[int], what: str, axis: int
     return numbers
 
 
-def _numbers(arrays: Arrays, made: Any, count: int, what: str) -> np.ndarray:
+def _numbers(arrays: Arrays, weights: Any, count: int, what: str) -> np.ndarray:
     """The numbers of a weight as float32, before their scales."""
-    if made.floatValue:
-        return packed(made.floatValue, "<f4")
-    if made.float16Value:
-        return packed(made.float16Value, "<f2").astype(np.float32)
-    if made.int8RawValue:
-        return packed(made.int8RawValue, "i1").astype(np.float32)
-    if not made.rawValue:
+    if weights.floatValue:
+        return packed(weights.floatValue, "<f4")
+    if weights.float16Value:
+        return packed(weights.float16Value, "<f2").astype(np.float32)
+    if weights.int8RawValue:
+        return packed(weights.int8RawValue, "i1").astype(np.float32)
+    if not weights.rawValue:
         if count:
             raise Malformed(f"its {what} has no numbers in the file")
         return np.zeros(0, np.float32)
-    bits, kind = made.quantization.numberOfBits, made.quantization.WhichOneof("QuantizationType")
+    bits, kind = weights.quantization.numberOfBits, weights.quantization.WhichOneof("QuantizationType")
     if kind is None:
         raise Malformed(f"its {what} has whole numbers, and the file does not say what they stand for")
-    places = unpacked(arrays, made.rawValue, bits, count, "big")
+    places = unpacked(arrays, weights.rawValue, bits, count, "big")
     if kind == "linearQuantization":
         return places.astype(np.float32)
-    table = packed(made.quantization.lookupTableQuantization.floatValue, "<f4")
+    table = packed(weights.quantization.lookupTableQuantization.floatValue, "<f4")
     if places.size and int(places.max()) >= table.size:
         raise Malformed(f"its {what} names the place {int(places.max())} of a table of {table.size} numbers")
     return table[places]
@@ -140,10 +140,10 @@ def _numbers(arrays: Arrays, made: Any, count: int, what: str) -> np.ndarray:
 
 def extents(made: Any) -> list[int | None]:
     """The extents of a tensor's type, None for unknown ones. Raises `Malformed`."""
-    found = [int(d.constant.size) if d.WhichOneof("dimension") == "constant" else None for d in made.dimensions]
-    if len(found) > 32 or any(d is not None and d >= 1 << 31 for d in found):
-        raise Malformed(f"it has a tensor of the shape {str(found)[:80]}")
-    return found
+    dims = [int(d.constant.size) if d.WhichOneof("dimension") == "constant" else None for d in made.dimensions]
+    if len(dims) > 32 or any(d is not None and d >= 1 << 31 for d in dims):
+        raise Malformed(f"it has a tensor of the shape {str(dims)[:80]}")
+    return dims
 
 
 def dtype_of(number: int) -> str:
@@ -168,20 +168,20 @@ def value(arrays: Arrays, files: Files, made: Any) -> Any:
     return _immediate(arrays, made.type.tensorType, inner.tensor)
 
 
-def _immediate(arrays: Arrays, ty: Any, made: Any) -> Any:
-    kind = made.WhichOneof("value")
+def _immediate(arrays: Arrays, ty: Any, immediate: Any) -> Any:
+    kind = immediate.WhichOneof("value")
     if ty.dataType == _TEXT or kind == "strings":
-        texts = [str(text) for text in made.strings.values]
+        texts = [str(text) for text in immediate.strings.values]
         return texts[0] if len(texts) == 1 and not ty.dimensions else texts
     name = dtype_of(ty.dataType)
     if kind == "bytes":
-        return _shaped(arrays, ty, made.bytes.values)
+        return _shaped(arrays, ty, immediate.bytes.values)
     if kind is None:
         numbers = np.zeros(0, np.dtype(name))
     elif kind in ("floats", "doubles"):
-        numbers = packed(getattr(made, kind).values, "<f4" if kind == "floats" else "<f8")
+        numbers = packed(getattr(immediate, kind).values, "<f4" if kind == "floats" else "<f8")
     else:
-        numbers = np.array(list(getattr(made, kind).values), np.int64)
+        numbers = np.array(list(getattr(immediate, kind).values), np.int64)
     with np.errstate(all="ignore"):
         numbers = numbers.astype(np.dtype(name), copy=False)
     return _in_shape(ty, numbers)
@@ -202,15 +202,15 @@ def _shaped(arrays: Arrays, ty: Any, data: bytes | memoryview) -> np.ndarray:
     if bits >= 8:
         return _in_shape(ty, packed(data, name))
     count = math.prod(d or 0 for d in extents(ty))
-    made = unpacked(arrays, data, bits, count)
+    numbers = unpacked(arrays, data, bits, count)
     if name == "int8":
-        made = ((made << np.uint8(8 - bits)).view(np.int8)) >> np.int8(8 - bits)
-    return _in_shape(ty, made)
+        numbers = ((numbers << np.uint8(8 - bits)).view(np.int8)) >> np.int8(8 - bits)
+    return _in_shape(ty, numbers)
 
 
-def _blob(files: Files, made: Any, dtype: int) -> memoryview:
+def _blob(files: Files, blob: Any, dtype: int) -> memoryview:
     """The bytes of a blob in a file, which its head describes. Raises `Malformed`."""
-    data, at = files.read(made.fileName), int(made.offset)
+    data, at = files.read(blob.fileName), int(blob.offset)
     if at % _ALIGNMENT or at + _ALIGNMENT > len(data):
         raise Malformed(f"its weight is at the byte {at} of a file of {len(data)} bytes")
     mark, kind, size, start, _ = _HEAD.unpack_from(data, at)

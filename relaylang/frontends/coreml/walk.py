@@ -54,9 +54,9 @@ class Walk:
         except Unsupported as why:
             results = []
             b.report.unsupported(layer.operator, layer.label, span, why.reason)
-            given = [names.get(name, MISSING) for name in layer.inputs]
-            if b.options.partial and layer.outputs and MISSING not in given:
-                results = external(b, layer.operator.replace(" ", "_"), [x for x in given if isinstance(x, Expr)], stated())
+            values = [names.get(name, MISSING) for name in layer.inputs]
+            if b.options.partial and layer.outputs and MISSING not in values:
+                results = external(b, layer.operator.replace(" ", "_"), [x for x in values if isinstance(x, Expr)], stated())
         except Exception as wrong:
             results = []
             self.errors += failure(wrong, layer, span, operands)

@@ -64,10 +64,10 @@ class Importer:
 
     def result(self, index: int) -> Expr:
         """The result of a layer. Raises `_Skipped` where it was not converted."""
-        made = self.results[index]
-        if not isinstance(made, Expr):
+        result = self.results[index]
+        if not isinstance(result, Expr):
             raise _Skipped
-        return made
+        return result
 
     def detect(self, n: Node, result: Expr, kind: str, attributes: list[int], biases: list[float], mask: list[int]) -> None:
         """Note a layer that gives boxes."""
@@ -99,12 +99,12 @@ class Importer:
 
     def _described(self, last: Expr) -> list[Expr]:
         outputs: list[Expr] = []
-        for found in reversed(self.detections):
-            kind = "yolo" if found.kind == "Yolo" else "region"
-            parts = [("mask", np.array(found.mask, np.int32))] if found.kind == "Yolo" else []
-            parts += [("bias", np.array(found.biases, np.float32)), ("attr", np.array(found.attributes, np.int32))]
-            values = [self._description(f"{kind}{found.index}_{name}", array) for name, array in parts]
-            outputs += [*([found.result] if found.result is not last else []), *values]
+        for detection in reversed(self.detections):
+            kind = "yolo" if detection.kind == "Yolo" else "region"
+            parts = [("mask", np.array(detection.mask, np.int32))] if detection.kind == "Yolo" else []
+            parts += [("bias", np.array(detection.biases, np.float32)), ("attr", np.array(detection.attributes, np.int32))]
+            values = [self._description(f"{kind}{detection.index}_{name}", array) for name, array in parts]
+            outputs += [*([detection.result] if detection.result is not last else []), *values]
         return [last, *outputs]
 
     def _description(self, name: str, array: np.ndarray) -> Expr:
@@ -112,9 +112,9 @@ class Importer:
         b = self.builder
         if self.options.freeze:
             return b.const(array)
-        made = b.variable(b.unique(name), TensorType(array.shape, array.dtype.name))
-        b.params[made.name_hint] = array
-        return made
+        variable = b.variable(b.unique(name), TensorType(array.shape, array.dtype.name))
+        b.params[variable.name_hint] = array
+        return variable
 
     def _input(self) -> Expr:
         b, net = self.builder, self.sections[0]
@@ -131,10 +131,10 @@ class Importer:
             shape = (1, int(inputs))
         if max(height, width, channels) > _LARGEST:
             raise damaged(self.file, f"its section [net] states pictures of {channels} x {height} x {width}")
-        given = self.options.shapes.get(INPUT)
-        if given is not None:
-            check_axes(self.file, INPUT, shape, given)
-            shape = tuple(given)
+        stated = self.options.shapes.get(INPUT)
+        if stated is not None:
+            check_axes(self.file, INPUT, shape, stated)
+            shape = tuple(stated)
         ty = TensorType(list(shape), self.options.dtypes.get(INPUT, "float32"))
         why = unsound(ty)
         if why is not None:
@@ -144,26 +144,26 @@ class Importer:
         b.span = b.listing.add(Layer("Input", "", (), (INPUT,)))
         return b.variable(b.unique(INPUT), ty)
 
-    def _layer(self, section: Section, index: int, given: Expr) -> None:
+    def _layer(self, section: Section, index: int, data: Expr) -> None:
         b = self.builder
         layer = Layer(section.kind, f"{section.kind}{index}", (), (f"layer {index}",))
         b.span = span = b.listing.add(layer)
-        before = self.results[-1] if self.results else given
-        made: Any = None
+        before = self.results[-1] if self.results else data
+        result: Any = None
         try:
             rule = self.rules.find(section.kind)
             if rule is None:
                 raise Unsupported(REFUSED.get(section.kind, ""))
             if before is None and section.kind != "route":
                 raise _Skipped
-            made = rule.convert(Node(self, section, index), before)
+            result = rule.convert(Node(self, section, index), before)
         except _Skipped:
             pass
         except Unsupported as why:
             self.report.unsupported(section.kind, layer.label, span, why.reason)
         except Exception as wrong:
             self.errors += failure(wrong, layer, span, [before] if isinstance(before, Expr) else [])
-        self.results.append(made)
+        self.results.append(result)
 
 
 class _Skipped(Exception):

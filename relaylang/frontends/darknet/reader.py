@@ -22,7 +22,7 @@ class Section:
 
 def sections(data: bytes, file: str) -> list[Section]:
     """The sections in their order. Raises `RelayError` (R0802)."""
-    found: list[Section] = []
+    parsed: list[Section] = []
     for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
         # Darknet drops all spaces of a line; it takes comments in lines of their own alone.
         text = "".join(line.split())
@@ -32,15 +32,15 @@ def sections(data: bytes, file: str) -> list[Section]:
             end = text.find("]")
             if end < 0:
                 raise damaged(file, f"line {number} begins a section, and has no ]")
-            found.append(Section(text[1:end].lower(), number))
+            parsed.append(Section(text[1:end].lower(), number))
             continue
         key, equals, value = text.partition("=")
-        if not equals or not found:
+        if not equals or not parsed:
             raise damaged(file, f"line {number} is no entry of a section: {text[:40]!r}")
-        found[-1].entries[key] = value.partition("#")[0]
-    if not found or found[0].kind not in ("net", "network"):
+        parsed[-1].entries[key] = value.partition("#")[0]
+    if not parsed or parsed[0].kind not in ("net", "network"):
         raise damaged(file, "its first section is not [net]")
-    return found
+    return parsed
 
 
 class Weights:
@@ -69,9 +69,9 @@ class Weights:
         if count > self.values.size - self.at:
             left = self.values.size - self.at
             raise Malformed(f"{what} has {count} numbers, and {self.file} has {left} more")
-        made = self.values[self.at : self.at + count].reshape(shape)
+        numbers = self.values[self.at : self.at + count].reshape(shape)
         self.at += count
-        return np.ascontiguousarray(made)
+        return np.ascontiguousarray(numbers)
 
     @property
     def left(self) -> int:

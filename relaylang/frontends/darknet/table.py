@@ -44,10 +44,10 @@ def _low_tanh(b: Builder, x: Expr) -> Any:
 
 def _stair(b: Builder, x: Expr) -> Any:
     """`stair`: floor(x / 2) where floor(x) is even, else the way to the next step."""
-    whole = b.op("floor", x)
+    floor = b.op("floor", x)
     half = b.op("floor", b.op("divide", x, 2.0))
-    even = b.op("equal", b.op("multiply", b.op("floor", b.op("divide", whole, 2.0)), 2.0), whole)
-    return b.op("where", even, half, b.op("add", b.op("subtract", x, whole), half))
+    even = b.op("equal", b.op("multiply", b.op("floor", b.op("divide", floor, 2.0)), 2.0), floor)
+    return b.op("where", even, half, b.op("add", b.op("subtract", x, floor), half))
 
 
 ACTIVATIONS: dict[str, Callable[[Builder, Expr], Any]] = {
@@ -132,7 +132,7 @@ def convolutional(n: Node, x: Expr) -> Any:
     biases = n.take((filters,), "bias")
     moments = [n.take((filters,), name) for name in ("scales", "mean", "variance")] if normalise else []
     kernel = n.weight(n.take(shape, "weight"), "weight")
-    made = b.op(
+    conv = b.op(
         "nn.conv2d",
         x,
         kernel,
@@ -143,8 +143,8 @@ def convolutional(n: Node, x: Expr) -> Any:
         channels=filters,
         kernel_size=[size, size],
     )
-    made = _normalised(n, made, biases, *moments) if normalise else b.op("nn.bias_add", made, n.weight(biases, "bias"), axis=1)
-    return activated(n, made, "logistic")
+    conv = _normalised(n, conv, biases, *moments) if normalise else b.op("nn.bias_add", conv, n.weight(biases, "bias"), axis=1)
+    return activated(n, conv, "logistic")
 
 
 def deconvolutional(n: Node, x: Expr) -> Any:
@@ -156,9 +156,9 @@ def deconvolutional(n: Node, x: Expr) -> Any:
     biases = n.take((filters,), "bias")
     moments = [n.take((filters,), name) for name in ("scales", "mean", "variance")] if normalise else []
     kernel = n.weight(n.take((channels, filters, size, size), "weight"), "weight")
-    made = b.op("nn.conv2d_transpose", x, kernel, strides=strides, padding=[padding] * 4, channels=filters, kernel_size=[size, size])
-    made = _normalised(n, made, biases, *moments) if normalise else b.op("nn.bias_add", made, n.weight(biases, "bias"), axis=1)
-    return activated(n, made, "logistic")
+    conv = b.op("nn.conv2d_transpose", x, kernel, strides=strides, padding=[padding] * 4, channels=filters, kernel_size=[size, size])
+    conv = _normalised(n, conv, biases, *moments) if normalise else b.op("nn.bias_add", conv, n.weight(biases, "bias"), axis=1)
+    return activated(n, conv, "logistic")
 
 
 def connected(n: Node, x: Expr) -> Any:
@@ -173,9 +173,11 @@ def connected(n: Node, x: Expr) -> Any:
     kernel = n.take((inputs, outputs), "weight").T if turned else n.take((outputs, inputs), "weight")
     normalise = n.int("batch_normalize", 0) != 0
     moments = [n.take((outputs,), name) for name in ("scales", "mean", "variance")] if normalise else []
-    made = b.op("nn.dense", data, n.weight(np.ascontiguousarray(kernel), "weight"), units=outputs)
-    made = _normalised(n, made, biases, *moments) if normalise else b.op("nn.bias_add", made, n.weight(biases, "bias"), axis=1)
-    return activated(n, made, "logistic")
+    product = b.op("nn.dense", data, n.weight(np.ascontiguousarray(kernel), "weight"), units=outputs)
+    product = (
+        _normalised(n, product, biases, *moments) if normalise else b.op("nn.bias_add", product, n.weight(biases, "bias"), axis=1)
+    )
+    return activated(n, product, "logistic")
 
 
 def maxpool(n: Node, x: Expr) -> Any:
@@ -221,14 +223,14 @@ def route(n: Node, x: Expr) -> Any:
     parts = [b.of_rank(n.layer(i), 4) for i in n.ints("layers")]
     groups, group = n.int("groups", 1, 1), n.int("group_id", 0, 0)
     if groups > 1:
-        made = []
+        slices = []
         for part in parts:
             channels = b.extent(part, 1)
             if channels % groups or group >= groups:
                 raise Malformed(f"it takes the group {group} of {groups} from {channels} channels")
             width = channels // groups
-            made.append(b.slice(part, [group * width], [(group + 1) * width], [1]))
-        parts = made
+            slices.append(b.slice(part, [group * width], [(group + 1) * width], [1]))
+        parts = slices
     if any(b.shape(p)[2:] != b.shape(parts[0])[2:] for p in parts):
         raise Malformed(f"its layers have the sizes {', '.join(str(tuple(b.shape(p)[2:])) for p in parts)}")
     return b.concat(parts, 1)
@@ -238,12 +240,12 @@ def shortcut(n: Node, x: Expr) -> Any:
     """The sum with other layers' results. Of one with more channels the first ones count, of a larger one every other place."""
     b = n.b
     n.refuse("weights_type", "weights_normalization")
-    made = b.of_rank(x, 4)
+    total = b.of_rank(x, 4)
     alpha, beta = n.float("alpha", 1.0), n.float("beta", 1.0)
-    made = made if alpha == 1 else b.op("multiply", made, alpha)
+    total = total if alpha == 1 else b.op("multiply", total, alpha)
     for index in n.ints("from"):
         other = b.of_rank(n.layer(index), 4)
-        have, wanted = b.static_shape(other), b.static_shape(made)
+        have, wanted = b.static_shape(other), b.static_shape(total)
         if have[2] < wanted[2] or have[3] < wanted[3]:
             raise Unsupported("it adds a smaller picture to a larger one")
         step = have[3] // wanted[3]
@@ -257,8 +259,8 @@ def shortcut(n: Node, x: Expr) -> Any:
         elif have[1] < wanted[1]:
             b.arrays.reserve(wanted, "padding channels", 0)
             other = b.op("nn.pad", other, b.const(0.0, "float32"), pad_width=[[0, 0], [0, wanted[1] - have[1]], [0, 0], [0, 0]])
-        made = b.op("add", made, other if beta == 1 else b.op("multiply", other, beta))
-    return activated(n, made, "linear")
+        total = b.op("add", total, other if beta == 1 else b.op("multiply", other, beta))
+    return activated(n, total, "linear")
 
 
 def _scaled(gated: bool) -> Callable[[Node, Expr], Any]:
@@ -282,8 +284,8 @@ def upsample(n: Node, x: Expr) -> Any:
         raise Unsupported("it makes pictures smaller")
     height, width = b.static_shape(x, rank=4)[2:]
     b.arrays.reserve((height * stride, width * stride), "resizing its operand", 1)
-    made = b.op("nn.upsampling", x, scale_h=float(stride), scale_w=float(stride), layout="NCHW", method="nearest_neighbor")
-    return made if scale == 1 else b.op("multiply", made, scale)
+    repeated = b.op("nn.upsampling", x, scale_h=float(stride), scale_w=float(stride), layout="NCHW", method="nearest_neighbor")
+    return repeated if scale == 1 else b.op("multiply", repeated, scale)
 
 
 def reorg(n: Node, x: Expr) -> Any:
@@ -328,9 +330,9 @@ def region(n: Node, x: Expr) -> Any:
     else:
         objects = _cut(n, cells, coords, coords + 1)
         parts += [objects if background else b.op("sigmoid", objects), b.op("sigmoid", _cut(n, cells, coords + 1, end))]
-    made = _joined(n, x, parts)
-    n.importer.detect(n, made, "Region", [boxes, *_sizes(n, x), classes, coords, int(background)], _biases(n, boxes), [])
-    return made
+    detections = _joined(n, x, parts)
+    n.importer.detect(n, detections, "Region", [boxes, *_sizes(n, x), classes, coords, int(background)], _biases(n, boxes), [])
+    return detections
 
 
 def yolo(n: Node, x: Expr) -> Any:
@@ -349,9 +351,9 @@ def yolo(n: Node, x: Expr) -> Any:
     if scale != 1:
         places = b.op("add", b.op("multiply", places, scale), -0.5 * (scale - 1))
     rest = _cut(n, cells, 4, classes + 5)
-    made = _joined(n, x, [places, _cut(n, cells, 2, 4), rest if done else b.op("sigmoid", rest)])
-    n.importer.detect(n, made, "Yolo", [boxes, *_sizes(n, x), classes, total], _biases(n, total), mask)
-    return made
+    detections = _joined(n, x, [places, _cut(n, cells, 2, 4), rest if done else b.op("sigmoid", rest)])
+    n.importer.detect(n, detections, "Yolo", [boxes, *_sizes(n, x), classes, total], _biases(n, total), mask)
+    return detections
 
 
 def _sizes(n: Node, x: Expr) -> list[int]:
@@ -361,8 +363,8 @@ def _sizes(n: Node, x: Expr) -> list[int]:
 def _biases(n: Node, count: int) -> list[float]:
     """The widths and heights of anchors; 1/2 where there are none."""
     n.b.arrays.reserve(2 * count, "listing anchors")
-    given = n.floats("anchors")[: 2 * count]
-    return [*given, *[0.5] * (2 * count - len(given))]
+    anchors = n.floats("anchors")[: 2 * count]
+    return [*anchors, *[0.5] * (2 * count - len(anchors))]
 
 
 def l2norm(n: Node, x: Expr) -> Any:
@@ -389,8 +391,8 @@ def crop(n: Node, x: Expr) -> Any:
     if rows > height or columns > width:
         raise Malformed(f"it crops {rows} x {columns} of {height} x {width}")
     top, left = (height - rows) // 2, (width - columns) // 2
-    made = b.slice(x, [top, left], [top + rows, left + columns], [2, 3])
-    return made if n.int("noadjust", 0) else b.op("add", b.op("multiply", made, 2.0), -1.0)
+    cropped = b.slice(x, [top, left], [top + rows, left + columns], [2, 3])
+    return cropped if n.int("noadjust", 0) else b.op("add", b.op("multiply", cropped, 2.0), -1.0)
 
 
 def activation(n: Node, x: Expr) -> Any:

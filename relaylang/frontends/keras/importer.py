@@ -103,13 +103,13 @@ class Importer:
         spec = self.model.spec
         entries = _inputs_of(spec)
         check_names(self.file, self.options, [name for name, _ in entries])
-        given, inputs = [], []
+        tensors, inputs = [], []
         for name, entry in entries:
             value = self._input(name, entry)
             if isinstance(value, Var):
                 inputs.append(value)
-            given.append(Tensor(self._turn(value, "NCHW", "NHWC") if self.turned else value))
-        results = self.network(spec, (), given)
+            tensors.append(Tensor(self._turn(value, "NCHW", "NHWC") if self.turned else value))
+        results = self.network(spec, (), tensors)
         if self.errors:
             raise RelayError(first_ones(self.errors))
         if not self.options.partial:
@@ -179,9 +179,9 @@ class Importer:
         finally:
             self._depth -= 1
 
-    def _sequential(self, spec: Spec, path: Path, given: Sequence[Any]) -> list[Any]:
+    def _sequential(self, spec: Spec, path: Path, operands: Sequence[Any]) -> list[Any]:
         places = {id(member): place for place, member in spec.layers(path)}
-        values = list(given)
+        values = list(operands)
         names = ["input"]
         for member in spec.members:
             if id(member) not in places:
@@ -192,7 +192,7 @@ class Importer:
             names = [member.name]
         return values
 
-    def _functional(self, spec: Spec, path: Path, given: Sequence[Any]) -> list[Any]:
+    def _functional(self, spec: Spec, path: Path, arguments: Sequence[Any]) -> list[Any]:
         members: dict[str, Spec] = {}
         for member in spec.members:
             if members.setdefault(member.name, member) is not member:
@@ -200,9 +200,9 @@ class Importer:
         places = {id(member): place for place, member in spec.layers(path)}
         inputs = list(found(outputs_of(spec.config.get("input_layers"), self.file)))
         outputs = [_of_first(r, members) for r in found(outputs_of(spec.config.get("output_layers"), self.file))]
-        if len(inputs) != len(given):
-            raise Malformed(f"it has {len(inputs)} inputs, and it gets {len(given)}")
-        values: dict[tuple[str, int, int], Any] = {(r.layer, r.call, r.result): v for r, v in zip(inputs, given)}
+        if len(inputs) != len(arguments):
+            raise Malformed(f"it has {len(inputs)} inputs, and it gets {len(arguments)}")
+        values: dict[tuple[str, int, int], Any] = {(r.layer, r.call, r.result): v for r, v in zip(inputs, arguments)}
         called = {name: calls_of(member) for name, member in members.items()}
         self.budget.grant(layers=sum(map(len, called.values())))
         first = _first_calls(members, called, outputs)
@@ -375,7 +375,7 @@ def _without_masks(value: Any, node: Node | None, importer: Importer) -> Any:
 
 def _flat(value: Any) -> list[Any]:
     """The leaves of nested lists and dictionaries; those of a dictionary in the order of its keys."""
-    made, stack = [], [value]
+    leaves, stack = [], [value]
     while stack:
         part = stack.pop()
         if isinstance(part, list):
@@ -383,8 +383,8 @@ def _flat(value: Any) -> list[Any]:
         elif isinstance(part, dict):
             stack += [part[k] for k in sorted(part, key=str, reverse=True)]
         else:
-            made.append(part)
-    return made
+            leaves.append(part)
+    return leaves
 
 
 def _filled(call: Call, values: Mapping[tuple[str, int, int], Any]) -> Call:

@@ -32,14 +32,14 @@ def live_model(model: Any, file: str, budget: Budget) -> Model:
     version = version if type(model).__module__.startswith(("keras", "tf_keras")) else "2"
     version = "2" if type(model).__module__.startswith("tf_keras") else version
     spec = model_spec({"class_name": kind, "config": config}, version, file)
-    found: dict[Path, list[Array]] = {}
+    weights: dict[Path, list[Array]] = {}
     objects = {layer.name: layer for layer in model.layers}
     for path, layer in spec.layers():
         if layer.name in objects:
             arrays = _arrays(objects[layer.name])
             budget.grant(sum(a.nbytes for a in arrays))
-            give(found, path, layer, [partial(np.asarray, a) for a in arrays], file)
-    return Model(spec, lambda path, of: found.get(path, []))
+            give(weights, path, layer, [partial(np.asarray, a) for a in arrays], file)
+    return Model(spec, lambda path, of: weights.get(path, []))
 
 
 def _arrays(layer: Any) -> list[np.ndarray]:

@@ -57,10 +57,10 @@ class Node:
     def mask_of(self, argument: builtins.int | str) -> Expr | None:
         """The mask of an argument of the call, by its place or its name."""
         if isinstance(argument, str):
-            made = self.kwargs.get(argument)
+            operand = self.kwargs.get(argument)
         else:
-            made = self.args[argument] if argument < len(self.args) else None
-        return made.mask if isinstance(made, Tensor) else None
+            operand = self.args[argument] if argument < len(self.args) else None
+        return operand.mask if isinstance(operand, Tensor) else None
 
     # ---- weights
 
@@ -73,10 +73,10 @@ class Node:
         arrays = self.importer.arrays(self.path, self.spec)
         if not 0 <= index < len(arrays):
             raise Malformed(f"it has {len(arrays)} weights, and it needs more")
-        made = arrays[index]
-        if rank is not None and made.ndim != rank:
-            raise Malformed(f"its weight {index} has the shape {made.shape}, and it must have {rank} axes")
-        return made
+        array = arrays[index]
+        if rank is not None and array.ndim != rank:
+            raise Malformed(f"its weight {index} has the shape {array.shape}, and it must have {rank} axes")
+        return array
 
     def weight(
         self,
@@ -93,78 +93,78 @@ class Node:
         """
         dtype = dtype or self.dtype
 
-        def made() -> np.ndarray:
+        def changed() -> np.ndarray:
             array = self.array(index, rank)
             array = array if change is None else np.ascontiguousarray(change(array)).reshape(change(array).shape)
             kind = np.dtype(dtype)
             return array if array.dtype == kind else array.astype(kind)
 
-        return self.importer.weight((self.path, index, key, dtype), f"{self.spec.name}/{name}", made)
+        return self.importer.weight((self.path, index, key, dtype), f"{self.spec.name}/{name}", changed)
 
     # ---- the configuration
 
     def value(self, key: str, default: Any = _ABSENT) -> Any:
         """An entry of the configuration. Raises `Malformed` where it is missing and has no default."""
-        made = self.config.get(key, default)
-        if made is _ABSENT:
+        entry = self.config.get(key, default)
+        if entry is _ABSENT:
             raise Malformed(f"its configuration has no {key}")
-        return made
+        return entry
 
     def _wrong(self, key: str, value: Any, wanted: str) -> Malformed:
         return Malformed(f"its {key} is {repr(value)[:60]}, and it must be {wanted}")
 
     def int(self, key: str, default: Any = _ABSENT, least: builtins.int | None = None) -> builtins.int:
         """A whole number of the configuration."""
-        made = self.value(key, default)
-        if isinstance(made, float) and made.is_integer():
-            made = int(made)
-        if isinstance(made, bool) or not isinstance(made, int) or abs(made) > _LARGEST:
-            raise self._wrong(key, made, "a whole number")
-        if least is not None and made < least:
-            raise self._wrong(key, made, f"{least} or more")
-        return made
+        number = self.value(key, default)
+        if isinstance(number, float) and number.is_integer():
+            number = int(number)
+        if isinstance(number, bool) or not isinstance(number, int) or abs(number) > _LARGEST:
+            raise self._wrong(key, number, "a whole number")
+        if least is not None and number < least:
+            raise self._wrong(key, number, f"{least} or more")
+        return number
 
     def float(self, key: str, default: Any = _ABSENT) -> builtins.float:
         """A number of the configuration."""
-        made = self.value(key, default)
-        if isinstance(made, Mapping):  # numbers of numpy stand as {"type": "ndarray", "value": 0.1}
-            made = made.get("value")
-        if isinstance(made, bool) or not isinstance(made, (int, float)) or not math.isfinite(made):
-            raise self._wrong(key, made, "a number")
-        return float(made)
+        number = self.value(key, default)
+        if isinstance(number, Mapping):  # numbers of numpy stand as {"type": "ndarray", "value": 0.1}
+            number = number.get("value")
+        if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
+            raise self._wrong(key, number, "a number")
+        return float(number)
 
     def bool(self, key: str, default: Any = _ABSENT) -> builtins.bool:
         """A truth value of the configuration."""
-        made = self.value(key, default)
-        if made is None and default is not _ABSENT:
+        entry = self.value(key, default)
+        if entry is None and default is not _ABSENT:
             return bool(default)
-        if not isinstance(made, (bool, int)):
-            raise self._wrong(key, made, "true or false")
-        return bool(made)
+        if not isinstance(entry, (bool, int)):
+            raise self._wrong(key, entry, "true or false")
+        return bool(entry)
 
     def choice(self, key: str, default: Any, choices: Sequence[str]) -> str:
         """A word of the configuration, one of several."""
-        made = self.value(key, default)
-        made = default if made is None else made
-        if not isinstance(made, str) or made not in choices:
-            raise self._wrong(key, made, f"one of {', '.join(choices)}")
-        return made
+        word = self.value(key, default)
+        word = default if word is None else word
+        if not isinstance(word, str) or word not in choices:
+            raise self._wrong(key, word, f"one of {', '.join(choices)}")
+        return word
 
     def ints(
         self, key: str, count: builtins.int | None = None, default: Any = _ABSENT, least: builtins.int | None = None
     ) -> list[builtins.int]:
         """A list of whole numbers; one number stands for `count` of them."""
-        made = self.value(key, default)
-        made = plain(made)
-        if isinstance(made, (int, float)) and not isinstance(made, bool):
-            made = [made] * (count or 1)
-        if not isinstance(made, (list, tuple)) or not all(_is_whole(v) for v in made):
-            raise self._wrong(key, made, "a list of whole numbers")
-        values = [int(v) for v in made]
+        numbers = self.value(key, default)
+        numbers = plain(numbers)
+        if isinstance(numbers, (int, float)) and not isinstance(numbers, bool):
+            numbers = [numbers] * (count or 1)
+        if not isinstance(numbers, (list, tuple)) or not all(_is_whole(v) for v in numbers):
+            raise self._wrong(key, numbers, "a list of whole numbers")
+        values = [int(v) for v in numbers]
         if count is not None and len(values) != count:
-            raise self._wrong(key, made, f"a list of {count} whole numbers")
+            raise self._wrong(key, numbers, f"a list of {count} whole numbers")
         if least is not None and any(v < least for v in values):
-            raise self._wrong(key, made, f"a list of numbers from {least} on")
+            raise self._wrong(key, numbers, f"a list of numbers from {least} on")
         return values
 
     def axes(self, key: str, rank: builtins.int, default: Any = _ABSENT) -> list[builtins.int]:
@@ -190,15 +190,15 @@ class Node:
 
     def argument(self, name: str) -> Any:
         """Another argument of the call, without its mask; None where it is not given."""
-        made = self.kwargs.get(name)
-        return made.x if isinstance(made, Tensor) else made
+        operand = self.kwargs.get(name)
+        return operand.x if isinstance(operand, Tensor) else operand
 
     def flag(self, name: str) -> builtins.bool:
         """An argument of the call that is a truth value."""
-        made = self.kwargs.get(name)
-        if made is not None and not isinstance(made, (bool, int)):
+        entry = self.kwargs.get(name)
+        if entry is not None and not isinstance(entry, (bool, int)):
             raise Unsupported(f"its argument {name} is computed")
-        return bool(made)
+        return bool(entry)
 
     def inner(self, key: str, spec: Spec, x: Any, **kwargs: Any) -> list[Tensor]:
         """The results of a layer inside this one."""

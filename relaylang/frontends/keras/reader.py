@@ -99,24 +99,24 @@ class Store:
     def group(self, group: Any, name: str) -> Any:
         """A group below a group; None where there is none."""
         with _reading(self.file, f"the group {name[:60]!r}"):
-            found = self.member(group, name)
-            return found if isinstance(found, self.h5py.Group) else None
+            member = self.member(group, name)
+            return member if isinstance(member, self.h5py.Group) else None
 
     def array(self, group: Any, name: str) -> Array:
         """The array of a data set, which is read when somebody calls the result."""
 
         def read() -> np.ndarray:
             with _reading(self.file, f"the weight {name[:60]!r}"):
-                found = self.member(group, name)
-                if not isinstance(found, self.h5py.Dataset):
+                dataset = self.member(group, name)
+                if not isinstance(dataset, self.h5py.Dataset):
                     raise damaged(self.file, f"the weight {name[:60]!r} is missing")
-                kind = found.dtype
+                kind = dataset.dtype
                 if kind.kind not in "biuf" and kind.names is None and kind.kind != "V":
                     raise damaged(self.file, f"the weight {name[:60]!r} has no numbers")
-                if found.is_virtual or found.external:
+                if dataset.is_virtual or dataset.external:
                     raise damaged(self.file, f"the weight {name[:60]!r} lies in another file")
-                self.budget.take_bytes(int(found.size or 0) * kind.itemsize, "reading its weights")
-                return np.asarray(found[()])
+                self.budget.take_bytes(int(dataset.size or 0) * kind.itemsize, "reading its weights")
+                return np.asarray(dataset[()])
 
         return read
 
@@ -133,12 +133,12 @@ class Store:
         with _reading(self.file, f"the attribute {name}"):
             if name in holder.attrs:
                 return _texts(holder.attrs[name])
-            found: list[str] = []
+            names: list[str] = []
             for piece in range(_PIECES):
                 if f"{name}{piece}" not in holder.attrs:
                     break
-                found += _texts(holder.attrs[f"{name}{piece}"])
-            return found
+                names += _texts(holder.attrs[f"{name}{piece}"])
+            return names
 
 
 def _texts(values: Any) -> list[str]:
@@ -169,14 +169,14 @@ def _whole(data: bytes, file: str, budget: Budget) -> Model:
         raise damaged(file, what, '`model.save("net.keras")` writes both')
     version = store.text(store.root, "keras_version") or "1"
     spec = model_spec(parsed(text, file, "its model_config"), version, file)
-    found: dict[Path, list[Array]] = {}
+    weights: dict[Path, list[Array]] = {}
     if group is None:
-        return Model(spec, lambda path, of: found.get(path, []))
+        return Model(spec, lambda path, of: weights.get(path, []))
     for path, layer in spec.layers():
         own = store.group(group, layer.name)
         names = store.names(own, "weight_names") if own is not None else []
-        give(found, path, layer, [store.array(own, n) for n in names], file)
-    return Model(spec, lambda path, of: found.get(path, []))
+        give(weights, path, layer, [store.array(own, n) for n in names], file)
+    return Model(spec, lambda path, of: weights.get(path, []))
 
 
 def give(found: dict[Path, list[Array]], path: Path, layer: Spec, arrays: list[Array], file: str) -> None:

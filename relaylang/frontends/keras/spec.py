@@ -124,22 +124,22 @@ def layer_spec(entry: Any, major: int, file: str, depth: int = 0) -> Spec:
     module = entry.get("module")
     inbound = entry.get("inbound_nodes")
     written = {"GroupQueryAttention": "GroupedQueryAttention"}.get(kind, kind)
-    kind, made = upgraded(kind, dict(config), major)
+    kind, upgraded_config = upgraded(kind, dict(config), major)
     operation = isinstance(module, str) and ".ops" in module
     if major >= 3 and not isinstance(module, str):  # `.h5` files leave the module out.
         known = "trainable" in config or "layers" in config or "batch_shape" in config
         operation = not known and ("dtype" not in config or kind in _TYPED)
     calls = inbound if isinstance(inbound, list) else []
-    return Spec(kind, name if isinstance(name, str) else snake(kind), made, calls, major, operation, file, depth, written)
+    return Spec(kind, name if isinstance(name, str) else snake(kind), upgraded_config, calls, major, operation, file, depth, written)
 
 
 def model_spec(entry: Any, version: str, file: str) -> Spec:
     """The model of a file that a version of Keras wrote. Raises `RelayError` (R0802)."""
     major = int(version[:1]) if version[:1].isdecimal() else 3
-    made = layer_spec(entry, major, file)
-    if not made.is_model:
-        raise damaged(file, f"its model is a {made.kind[:60]}, and not Sequential or functional")
-    return made
+    spec = layer_spec(entry, major, file)
+    if not spec.is_model:
+        raise damaged(file, f"its model is a {spec.kind[:60]}, and not Sequential or functional")
+    return spec
 
 
 __all__ = ["DEEPEST", "Path", "Spec", "layer_spec", "model_spec", "snake"]

@@ -75,21 +75,21 @@ def upgraded(kind: str, config: dict[str, Any], major: int) -> tuple[str, dict[s
     if kind == "Merge" and isinstance(config.get("mode"), str):
         merged = {"axis": config.get("concat_axis", -1), "axes": config.get("dot_axes", -1)}
         return _MERGES.get(config["mode"], kind), {**config, **merged}
-    made = {_NAMES.get(k, k): v for k, v in config.items() if k not in _SIDES}
+    renamed = {_NAMES.get(k, k): v for k, v in config.items() if k not in _SIDES}
     sides = [config[k] for k in _SIDES if k in config]
     if sides:
-        made["kernel_size"] = sides
+        renamed["kernel_size"] = sides
     if kind in ("Dense", "GRU", "LSTM", "SimpleRNN") and "output_dim" in config:
-        made["units"] = config["output_dim"]
+        renamed["units"] = config["output_dim"]
     if kind == "GRU":
-        made["reset_after"] = False
+        renamed["reset_after"] = False
     if isinstance(config.get("dim_ordering"), str):
-        made["data_format"] = _FORMATS.get(config["dim_ordering"], config["dim_ordering"])
+        renamed["data_format"] = _FORMATS.get(config["dim_ordering"], config["dim_ordering"])
     if kind == "BatchNormalization" and "mode" in config:
-        made.setdefault("axis", -1)
+        renamed.setdefault("axis", -1)
     if kind == "UpSampling1D" and "length" in config:
-        made["size"] = config["length"]
-    return kind, made
+        renamed["size"] = config["length"]
+    return kind, renamed
 
 
 __all__ = ["upgraded"]

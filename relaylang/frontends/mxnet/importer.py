@@ -164,17 +164,17 @@ class Importer:
             graph.values[source] = [MISSING]
             notes = [f"give it, such as --shape {value.name}=1x3x224x224"]
             raise RelayError(error("R0804", f"{self.file}: the shape of the input {value.name} is not known", notes=notes))
-        made = self._input(value)
-        self.inputs[source] = made
-        graph.values[source] = [made]
-        return made
+        variable = self._input(value)
+        self.inputs[source] = variable
+        graph.values[source] = [variable]
+        return variable
 
     def _input(self, value: Pending) -> Var:
         span = self.builder.span
         self.builder.span = self.builder.listing.add(Layer("Input", "", (), (value.name,)))
-        made = self.builder.variable(self.builder.unique(value.name), TensorType(value.shape or (), value.dtype))
+        variable = self.builder.variable(self.builder.unique(value.name), TensorType(value.shape or (), value.dtype))
         self.builder.span = span
-        return made
+        return variable
 
     # ---- graphs
 
@@ -197,7 +197,7 @@ class Importer:
         return results
 
     def _results(self, graph: Graph) -> list[Any]:
-        found = []
+        results = []
         for source, index in graph.symbol.heads:
             values = graph.values[source]
             value = values[index] if index < len(values) else MISSING
@@ -206,8 +206,8 @@ class Importer:
             if value is MISSING and not self.errors and not self.report.entries and not self.absent:
                 name = graph.symbol.nodes[source].name[:60]
                 raise damaged(self.file, f"the result {index} of {name}, which the symbol gives, is not computed")
-            found.append(value)
-        return found
+            results.append(value)
+        return results
 
     def _convert(self, graph: Graph) -> None:
         """Convert a graph's layers in their order."""
@@ -258,8 +258,8 @@ class Importer:
         why = self.rules.wrong_operands(rule, node.inputs)
         if why:
             raise Malformed(why)
-        made = rule.convert(node, *node.inputs)
-        return [made] if isinstance(made, Expr) else list(made)
+        converted = rule.convert(node, *node.inputs)
+        return [converted] if isinstance(converted, Expr) else list(converted)
 
     @staticmethod
     def _used(name: str) -> int | None:

@@ -119,19 +119,19 @@ class _Reader:
         values = self.elements(stored, dtype)
         parts = [self.elements(extents, own) for own, extents in headers]
         self.budget.take_bytes(math.prod(shape) * dtype.itemsize, f"writing the elements of {self.what} out")
-        made = np.zeros(shape, dtype)
+        dense = np.zeros(shape, dtype)
         if kind == _ROWS:
             rows = parts[0]
             if rows.ndim != 1 or values.shape != (len(rows), *shape[1:]) or not _within(rows, shape[0]):
                 raise self.wrong(f"the rows of {self.what} do not fit its shape {shape}")
-            made[rows] = values
-            return made
+            dense[rows] = values
+            return dense
         starts, columns = parts
         fits = len(shape) == 2 and starts.shape == (shape[0] + 1,) and columns.shape == values.shape == (columns.size,)
         if not fits or not _within(columns, shape[1]) or starts[0] != 0 or starts[-1] != len(columns) or (np.diff(starts) < 0).any():
             raise self.wrong(f"the rows and columns of {self.what} do not fit its shape {shape}")
-        made[np.repeat(np.arange(shape[0]), np.diff(starts)), columns] = values
-        return made
+        dense[np.repeat(np.arange(shape[0]), np.diff(starts)), columns] = values
+        return dense
 
 
 def _within(indices: np.ndarray, extent: int) -> bool:
@@ -159,14 +159,14 @@ def read_params(data: bytes, file: str, budget: Budget) -> dict[str, np.ndarray]
             raise reader.wrong(f"name {number} is not UTF-8") from None
     if len(names) != len(arrays):
         raise reader.wrong(f"it has {len(names)} names for {len(arrays)} arrays")
-    found: dict[str, np.ndarray] = {}
+    plain_arrays: dict[str, np.ndarray] = {}
     for name, array in zip(names, arrays):
         plain = plain_name(name)
-        if plain in found:
+        if plain in plain_arrays:
             raise reader.wrong(f"it has two arrays called {plain[:60]!r}")
         if array is not None:
-            found[plain] = array
-    return found
+            plain_arrays[plain] = array
+    return plain_arrays
 
 
 def plain_name(name: str) -> str:

@@ -50,18 +50,18 @@ class Symbol:
 def read_symbol(text: bytes | str, file: str) -> Symbol:
     """A symbol from its JSON. Raises `RelayError` (R0802) where it is damaged."""
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except RecursionError:
         raise damaged(file, "its JSON is nested too deeply") from None
     except ValueError as wrong:
         place = f" at character {wrong.pos}" if isinstance(wrong, json.JSONDecodeError) else ""
         raise damaged(file, f"this is not a symbol of MXNet, or it is cut short: its JSON is wrong{place}") from None
-    return _Reader(file, _version(found)).graph(found, 0)
+    return _Reader(file, _version(document)).graph(document, 0)
 
 
-def _version(found: Any) -> int:
+def _version(document: Any) -> int:
     """MXNet's version that wrote the file, as 10901 for 1.9.1."""
-    stated = found.get("attrs") if isinstance(found, dict) else None
+    stated = document.get("attrs") if isinstance(document, dict) else None
     entry = stated.get("mxnet_version") if isinstance(stated, dict) else None
     value = entry[1] if isinstance(entry, list) and len(entry) == 2 else entry
     return value if isinstance(value, int) else _UNSTATED
@@ -138,20 +138,20 @@ def _with_states(
     nodes: list[Layer], variables: list[int], heads: list[tuple[int, int]]
 ) -> tuple[list[Layer], list[int], list[tuple[int, int]]]:
     """A graph of 0.8 with a variable for each state that its operators leave out."""
-    made: list[Layer] = []
+    layers: list[Layer] = []
     places: list[int] = []
     added: set[int] = set()
     for node in nodes:
         inputs = [(places[source], index) for source, index in node.inputs]
         names = _STATES.get(node.op, ())
         for name in names[max(len(inputs) - 1, 0) :]:
-            added.add(len(made))
-            inputs.append((len(made), 0))
-            made.append(Layer("null", f"{node.name}_{name}" if node.name else name, {}, []))
-        places.append(len(made))
-        made.append(Layer(node.op, node.name, node.attributes, inputs, node.graphs))
+            added.add(len(layers))
+            inputs.append((len(layers), 0))
+            layers.append(Layer("null", f"{node.name}_{name}" if node.name else name, {}, []))
+        places.append(len(layers))
+        layers.append(Layer(node.op, node.name, node.attributes, inputs, node.graphs))
     order = [places[i] for i in variables] + sorted(added)
-    return made, order, [(places[i], index) for i, index in heads]
+    return layers, order, [(places[i], index) for i, index in heads]
 
 
 __all__ = ["Layer", "Symbol", "read_symbol"]

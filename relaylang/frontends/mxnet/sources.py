@@ -57,8 +57,8 @@ def _of_block(block: Any, file: str, names: tuple[str, ...]) -> Source:
     home = mxnet if hasattr(mxnet, "sym") else sys.modules.get("mxnet")
     if home is None:
         raise RelayError(no_model(block, "MXNet symbol", _WANTED))
-    made = block(*[home.sym.var(name) for name in names])
-    symbol = home.sym.Group(list(made)) if isinstance(made, (list, tuple)) else made
+    outputs = block(*[home.sym.var(name) for name in names])
+    symbol = home.sym.Group(list(outputs)) if isinstance(outputs, (list, tuple)) else outputs
     weights = {name: array_of(name, parameter.data()) for name, parameter in block.collect_params().items()}
     return Source(symbol.tojson(), file, weights=weights)
 
@@ -88,15 +88,15 @@ def companion(source: Source, params: Any, options: Options, symbol: Symbol, bud
         return {}, False
     wanted = _weights(symbol, options)
     if not path:
-        found = beside(source.path)
-        if found is None:
+        params_path = beside(source.path)
+        if params_path is None:
             if not wanted:
                 return {}, False
             stem = prefix(source.path)
             notes = [f"MXNet writes them as {stem}-0000.params, with the number of the epoch", "--weights names another file"]
             said = f"{len(wanted)} of its inputs are weights, and no parameter file {stem}-*.params is beside it"
             raise damaged(source.path, said, *notes)
-        path = found
+        path = params_path
     data = read_bytes(path)
     budget.grant_file(path, len(data))
     return read_params(data, path, budget), True
@@ -105,13 +105,13 @@ def companion(source: Source, params: Any, options: Options, symbol: Symbol, bud
 def _weights(symbol: Symbol, options: Options) -> set[str]:
     """The variables that are weights, for which the caller gives neither shape nor value."""
     nodes = symbol.nodes
-    found = {
+    names = {
         nodes[source].name
         for node in nodes
         for place, (source, _) in enumerate(node.inputs)
         if nodes[source].op == "null" and is_weight(own_name(node.op), place)
     }
-    return found - set(options.shapes) - set(options.values)
+    return names - set(options.shapes) - set(options.values)
 
 
 def prefix(path: str) -> str:

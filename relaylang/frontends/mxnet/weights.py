@@ -81,8 +81,8 @@ def expected(n: Node, operator: str, index: int, shape: Any) -> Shape:
     if rule is None or index == 0:
         return None
     shapes = rule(n, shape)
-    found = shapes[index - 1] if index <= len(shapes) else None
-    return None if found is None or None in found else found
+    own = shapes[index - 1] if index <= len(shapes) else None
+    return None if own is None or None in own else own
 
 
 __all__ = ["expected", "is_weight"]

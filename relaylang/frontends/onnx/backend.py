@@ -58,16 +58,16 @@ class Prepared:
         """
         named = dict(inputs) if isinstance(inputs, Mapping) else dict(zip(_names(self.model), inputs))
         ready = self._ready
-        given = ready.arguments(named) if ready is not None else None
-        if given is None:
+        arguments = ready.arguments(named) if ready is not None else None
+        if arguments is None:
             values = {n: v for n, v in named.items() if v is None or isinstance(v, list) or np.size(v) <= _SMALL}
             try:
                 ready = _Ready(self.model, replace(self.options, values=values), self._compiled)
             except RelayError as why:
                 raise self._refused or why from None
-            given = ready.arguments(named) or {}
+            arguments = ready.arguments(named) or {}
         assert ready is not None
-        result = ready.run(**given)
+        result = ready.run(**arguments)
         outputs = self.model.graph.output
         results = [_python(v) for v in (result if len(outputs) > 1 else [result])]
         return tuple([decoded(r) if o.type.tensor_type.elem_type == TEXTS else r for r, o in zip(results, outputs)])
@@ -88,8 +88,8 @@ class _Ready:
 
     def arguments(self, named: Mapping[str, Any]) -> dict[str, Any] | None:
         """The program's arguments; None where the elements of a sequence are not what the program takes."""
-        made = {n: self._value(v, self.inputs[n]) for n, v in named.items() if n in self.inputs}
-        return None if any(v is None for v in made.values()) else made
+        arguments = {n: self._value(v, self.inputs[n]) for n, v in named.items() if n in self.inputs}
+        return None if any(v is None for v in arguments.values()) else arguments
 
     def _value(self, value: Any, ty: Type | None) -> Any:
         """A Python value as one of a list or an option; None where it does not fit."""
@@ -108,10 +108,10 @@ class _Ready:
             return None
         if "Some" in makers:
             return ConstructorValue(makers["Some"], (items[0],))
-        made = ConstructorValue(makers["Nil"])
+        cells = ConstructorValue(makers["Nil"])
         for item in reversed(items):
-            made = ConstructorValue(makers["Cons"], (item, made))
-        return made
+            cells = ConstructorValue(makers["Cons"], (item, cells))
+        return cells
 
 
 def _python(value: Any) -> Any:
@@ -160,8 +160,8 @@ class RelayBackend:
 
         arrays = [np.asarray(x) for x in inputs]
         kinds = [helper.np_dtype_to_tensor_dtype(x.dtype) for x in arrays]
-        given = [helper.make_tensor_value_info(n, k, x.shape) for n, k, x in zip(node.input, kinds, arrays)]
-        graph = helper.make_graph([node], "node", given, [helper.make_empty_tensor_value_info(n) for n in node.output])
+        infos = [helper.make_tensor_value_info(n, k, x.shape) for n, k, x in zip(node.input, kinds, arrays)]
+        graph = helper.make_graph([node], "node", infos, [helper.make_empty_tensor_value_info(n) for n in node.output])
         return cls.run_model(helper.make_model(graph), arrays, device)
 
     @classmethod

@@ -126,10 +126,10 @@ class Importer:
                 continue  # an initialiser is the value of this input
             graph.weights.pop(value.name, None)
             if value.name in self.options.values:
-                given = self.options.values[value.name]
-                if value.type.HasField("tensor_type") and given is not None:
-                    given = input_value(value, given, self.file, self.options)
-                graph.values[value.name] = self._given(given)
+                known = self.options.values[value.name]
+                if value.type.HasField("tensor_type") and known is not None:
+                    known = input_value(value, known, self.file, self.options)
+                graph.values[value.name] = self._given(known)
                 continue
             self.builder.span = self.builder.listing.add(Layer("Input", "", (), (value.name,)))
             variable = self.builder.variable(self.builder.unique(value.name), input_type(self.builder, value, self.file, self.options))
@@ -300,8 +300,8 @@ class Importer:
                 return moved(self.builder, partial(rule.convert, node), inputs)
             if rule.name not in _OF_TEXTS:
                 raise Unsupported("its operands are texts")
-        made = rule.convert(node, *inputs)
-        return [made] if isinstance(made, (Expr, Texts)) else list(made)
+        converted = rule.convert(node, *inputs)
+        return [converted] if isinstance(converted, (Expr, Texts)) else list(converted)
 
     def _why_not(self, name: str, version: int, domain: str) -> str:
         if name in REFUSED:

@@ -35,11 +35,11 @@ def input_type(b: Builder, value: Any, file: str, options: Options) -> Type:
         raise RelayError(error("R0801", f"{file}: {what} is a value of no type", notes=notes))
     if kind == "tensor_type" and value.type.tensor_type.elem_type == TEXTS:
         return _text_type(value, file, options)
-    found = stated_value(b, value.type, file, what, shape, options.dtypes.get(name))
-    if found is None:
+    stated = stated_value(b, value.type, file, what, shape, options.dtypes.get(name))
+    if stated is None:
         notes = [f"--shape {name}=1x3x224x224 gives {'it' if kind == 'tensor_type' else 'its elements'} one"]
         raise RelayError(error("R0804", f"{file}: {what} has no shape", notes=notes))
-    return found
+    return stated
 
 
 def _text_type(value: Any, file: str, options: Options) -> TensorType:
@@ -92,10 +92,10 @@ def stated_value(
     extents = shape if shape is not None else stated.shape if stated is not None else None
     if extents is None:
         return None
-    found: Type = TensorType(extents, dtype)
-    for made in reversed(around):
-        found = made(b, found)
-    return found
+    known: Type = TensorType(extents, dtype)
+    for wrap in reversed(around):
+        known = wrap(b, known)
+    return known
 
 
 def dense(proto: Any, importer: Importer) -> np.ndarray:
@@ -111,10 +111,10 @@ def dense(proto: Any, importer: Importer) -> np.ndarray:
     extents = shape if indices.ndim == 2 else (math.prod(shape),)
     if values.size and not ((indices >= 0) & (indices < np.array(extents, np.int64))).all():
         raise damaged(importer.file, f"{name} has an index outside its shape {shape}")
-    made = np.zeros(importer.builder.arrays.reserve(shape, "laying sparse weights out", values.itemsize), values.dtype)
+    array = np.zeros(importer.builder.arrays.reserve(shape, "laying sparse weights out", values.itemsize), values.dtype)
     flat = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), shape)
-    made.reshape(-1)[flat] = values
-    return made
+    array.reshape(-1)[flat] = values
+    return array
 
 
 __all__ = ["dense", "input_type", "stated_value"]

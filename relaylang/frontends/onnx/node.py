@@ -40,15 +40,15 @@ class Node:
     @cached_property
     def attributes(self) -> dict[str, Any]:
         """The AttributeProtos by name; those of a function's body that refer to its caller are replaced."""
-        found = {}
+        attributes = {}
         for a in self.proto.attribute:
             if a.ref_attr_name:
-                given = self.graph.given.get(a.ref_attr_name)
-                if given is not None:
-                    found[a.name] = given
+                argument = self.graph.given.get(a.ref_attr_name)
+                if argument is not None:
+                    attributes[a.name] = argument
             else:
-                found[a.name] = a
-        return found
+                attributes[a.name] = a
+        return attributes
 
     def has(self, name: str) -> bool:
         """Whether the layer states the attribute."""

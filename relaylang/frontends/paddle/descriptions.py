@@ -63,10 +63,10 @@ class _Reader:
         names = [name for _, name in sorted(inputs, key=lambda pair: pair[0])]
         if not names:
             names = list(fed) or [name for name, v in variables.items() if v.need_check_feed and not v.persistable]
-        given = [self._given(name, variables) for name in dict.fromkeys(names)]
+        input_infos = [self._given(name, variables) for name in dict.fromkeys(names)]
         weights = [self._given(name, variables) for name, v in variables.items() if v.persistable and v.type.type == TENSOR]
         keys = [name for _, name in sorted(results, key=lambda pair: pair[0])]
-        return Program(Block(operations), given, weights, list(keys or fetched), self.size + len(given), self._stated)
+        return Program(Block(operations), input_infos, weights, list(keys or fetched), self.size + len(input_infos), self._stated)
 
     @cached_property
     def _variables(self) -> Mapping[Any, Any]:
@@ -97,10 +97,10 @@ class _Reader:
         )
         attributes = {_text(a.name): self._attribute(a) for a in entry.attrs}
         block = attributes.pop(_BLOCK, None)
-        made = renewed(_text(entry.type), inputs, outputs, attributes)
+        renewed_operation = renewed(_text(entry.type), inputs, outputs, attributes)
         if block is not None:
-            made.blocks.append(self._block(block, above))
-        return made
+            renewed_operation.blocks.append(self._block(block, above))
+        return renewed_operation
 
     def _attribute(self, entry: Any) -> Any:
         field = ATTRIBUTES.get(entry.type)

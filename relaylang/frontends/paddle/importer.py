@@ -75,12 +75,12 @@ class Importer:
 
     def run(self) -> Imported:
         """The program. Raises `RelayError` with everything that is wrong."""
-        names = [given.name for given in self.program.inputs]
+        names = [value.name for value in self.program.inputs]
         check_names(self.file, self.options, names)
         scope = Scope()
         for weight in self.program.weights:
             scope.values[weight.key] = self._weight(weight)
-        inputs = [self._input(given, scope) for given in self.program.inputs]
+        inputs = [self._input(value, scope) for value in self.program.inputs]
         self.convert(self.program.block, scope)
         if self.errors:
             raise RelayError(first_ones(self.errors))
@@ -101,37 +101,37 @@ class Importer:
             raise damaged(self.file, f"its result {str(key)[:60]!r} is not computed", *notes)
         return value
 
-    def _weight(self, given: Given) -> Expr:
-        array = self.weights[given.name]
-        if given.shape is not None and any(d >= 0 and d != n for d, n in zip(given.shape, array.shape)):
-            said = f"the weight {given.name[:60]} has the shape {array.shape}, and the program says {given.shape}"
+    def _weight(self, description: Given) -> Expr:
+        array = self.weights[description.name]
+        if description.shape is not None and any(d >= 0 and d != n for d, n in zip(description.shape, array.shape)):
+            said = f"the weight {description.name[:60]} has the shape {array.shape}, and the program says {description.shape}"
             raise damaged(self.file, said, "the file of weights belongs to another program")
-        return self.builder.weight(given.name, array)
+        return self.builder.weight(description.name, array)
 
-    def _input(self, given: Given, scope: Scope) -> Var | None:
+    def _input(self, description: Given, scope: Scope) -> Var | None:
         """Make an input of the program, or a constant of its value. Raises `RelayError`."""
-        b, name = self.builder, given.name
+        b, name = self.builder, description.name
         shape: Sequence[Any] | None = self.options.shapes.get(name)
         if shape is None:
-            if given.shape is None:
+            if description.shape is None:
                 notes = [f"give it, such as --shape {name}=1x3x224x224"]
                 raise RelayError(error("R0804", f"{self.file}: the shape of the input {name} is not known", notes=notes))
-            shape = [ANY if d < 0 else d for d in given.shape]
-        elif given.shape is not None:
-            check_axes(self.file, name, given.shape, shape)
+            shape = [ANY if d < 0 else d for d in description.shape]
+        elif description.shape is not None:
+            check_axes(self.file, name, description.shape, shape)
         if any(isinstance(d, int) and not 0 <= d < _LARGEST for d in shape) or len(shape) > 32:
             raise damaged(self.file, f"the input {name} has the shape {str(tuple(shape))[:80]}")
-        ty = TensorType(list(shape), self.options.dtypes.get(name, given.dtype))
+        ty = TensorType(list(shape), self.options.dtypes.get(name, description.dtype))
         why = unsound(ty)
         if why is not None:
             raise damaged(self.file, f"the input {name}: {why}")
         if name in self.options.values:
-            scope.values[given.key] = b.const(value_for(self.file, name, self.options.values[name], ty.shape, ty.dtype))
+            scope.values[description.key] = b.const(value_for(self.file, name, self.options.values[name], ty.shape, ty.dtype))
             return None
         b.span = b.listing.add(Layer("Input", "", (), (name,)))
-        made = b.variable(b.unique(name), ty)
-        scope.values[given.key] = made
-        return made
+        variable = b.variable(b.unique(name), ty)
+        scope.values[description.key] = variable
+        return variable
 
     # ---- operations
 
@@ -181,9 +181,9 @@ class Importer:
         if MISSING in operands or LEFT in operands or operation.blocks:
             return []
         types = [stated_type(*self.program.stated(key)) for key in keys]
-        made = iter(external(self.builder, operation.name, [x for x in operands if isinstance(x, Expr)], types))
+        externals = iter(external(self.builder, operation.name, [x for x in operands if isinstance(x, Expr)], types))
         return [
-            [next(made, MISSING) for _ in k] if isinstance(k, list) else next(made, MISSING) if k is not None else None
+            [next(externals, MISSING) for _ in k] if isinstance(k, list) else next(externals, MISSING) if k is not None else None
             for k in results
         ]
 
@@ -211,8 +211,8 @@ class Importer:
         why = self.rules.wrong_operands(rule, operands)
         if why:
             raise Malformed(why)
-        made = rule.convert(Node(self, operation, scope), *operands)
-        return [made] if isinstance(made, Expr) else list(made)
+        converted = rule.convert(Node(self, operation, scope), *operands)
+        return [converted] if isinstance(converted, Expr) else list(converted)
 
     def found(self, scope: Scope, key: Key) -> Any:
         """The value of a key behind a block. Raises `Skipped` where its operation was not converted."""

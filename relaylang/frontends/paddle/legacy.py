@@ -266,9 +266,9 @@ def _row(text: str) -> tuple[str, Row]:
 @cache
 def rows() -> Mapping[str, Row]:
     """How the old operators are written anew, by name."""
-    made = dict(_row(line) for line in _TABLE.replace("\n    ", " ").splitlines() if line)
-    made |= {name: Row(name) for name in _UNARY.split()}
-    return made | {name: Row(name, (("X",), ("Y",))) for name in _BINARY.split()}
+    table = dict(_row(line) for line in _TABLE.replace("\n    ", " ").splitlines() if line)
+    table |= {name: Row(name) for name in _UNARY.split()}
+    return table | {name: Row(name, (("X",), ("Y",))) for name in _BINARY.split()}
 
 
 def renewed(

@@ -72,27 +72,27 @@ class Node:
     def ints(self, name: str, default: Sequence[builtins.int] | None = None) -> list[builtins.int]:
         """Whole numbers; a single one is a list of one. Raises `Malformed`."""
         value = self._attribute(name, default, (list, tuple, builtins.int))
-        found = [value] if isinstance(value, builtins.int) else list(value)
-        if not all(type(v) is builtins.int and -LARGEST <= v <= LARGEST for v in found):
+        numbers = [value] if isinstance(value, builtins.int) else list(value)
+        if not all(type(v) is builtins.int and -LARGEST <= v <= LARGEST for v in numbers):
             raise Malformed(f"its attribute {name} is {str(value)[:40]}")
-        return found
+        return numbers
 
     def floats(self, name: str, default: Sequence[builtins.float] | None = None) -> list[builtins.float]:
         """Finite numbers; a single one is a list of one. Raises `Malformed`."""
         value = self._attribute(name, default, (list, tuple, builtins.int, builtins.float))
-        found = [value] if isinstance(value, (builtins.int, builtins.float)) else list(value)
-        if not all(isinstance(v, (builtins.int, builtins.float)) and math.isfinite(v) for v in found):
+        numbers = [value] if isinstance(value, (builtins.int, builtins.float)) else list(value)
+        if not all(isinstance(v, (builtins.int, builtins.float)) and math.isfinite(v) for v in numbers):
             raise Malformed(f"its attribute {name} is {str(value)[:40]}")
-        return [builtins.float(v) for v in found]
+        return [builtins.float(v) for v in numbers]
 
     def values(self, name: str, dtype: str) -> np.ndarray:
         """A vector of numbers that may be infinite. Raises `Malformed`."""
         value = self._attribute(name, None, (list, tuple, builtins.int, builtins.float, bool))
-        found = list(value) if isinstance(value, (list, tuple)) else [value]
-        if not all(isinstance(v, (builtins.int, builtins.float)) for v in found):
+        numbers = list(value) if isinstance(value, (list, tuple)) else [value]
+        if not all(isinstance(v, (builtins.int, builtins.float)) for v in numbers):
             raise Malformed(f"its attribute {name} is {str(value)[:40]}")
         try:
-            return np.array(found).astype(np.dtype(dtype))
+            return np.array(numbers).astype(np.dtype(dtype))
         except (OverflowError, ValueError):
             raise Malformed(f"its attribute {name} is {str(value)[:40]}, and its elements are {dtype}") from None
 
@@ -131,25 +131,25 @@ class Node:
         """The whole number of an operand that is known; the default for none. Raises `Unsupported`."""
         if value is None:
             return default
-        found = self.numbers(value, what)
-        if len(found) != 1:
-            raise Malformed(f"{what} has {len(found)} elements")
-        return found[0]
+        numbers = self.numbers(value, what)
+        if len(numbers) != 1:
+            raise Malformed(f"{what} has {len(numbers)} elements")
+        return numbers[0]
 
     def list(self, value: Any) -> list[Expr]:
         """The tensors of an operand that is a list; one tensor alone is a list of one."""
-        found = value if isinstance(value, list) else [value]
-        if not found or not all(isinstance(v, Expr) for v in found):
+        tensors = value if isinstance(value, list) else [value]
+        if not tensors or not all(isinstance(v, Expr) for v in tensors):
             raise Malformed("an operand is no list of tensors")
-        return list(found)
+        return list(tensors)
 
     def channels_first(self, x: Expr, convert: Callable[[Expr], Expr], name: str = "data_format") -> Expr:
         """A conversion of (n, c, d...) for an operand whose channels may be last."""
         b, rank = self.b, self.b.rank(x)
         if not self.text(name, "NCHW").endswith("C") or rank < 3:
             return convert(x)
-        made = convert(b.transpose(x, [0, rank - 1, *range(1, rank - 1)]))
-        return b.transpose(made, [0, *range(2, rank), 1])
+        converted = convert(b.transpose(x, [0, rank - 1, *range(1, rank - 1)]))
+        return b.transpose(converted, [0, *range(2, rank), 1])
 
 
 __all__ = ["LARGEST", "Node", "Tensors"]

@@ -42,13 +42,13 @@ _NUMBERS = {"NAN": math.nan, "INF": math.inf, "-INF": -math.inf}
 def read_pir(data: bytes, file: str) -> Program:
     """The program of a file's JSON. Raises `RelayError` (R0802) where it is damaged."""
     try:
-        found = json.loads(data)
+        document = json.loads(data)
     except RecursionError:
         raise damaged(file, "its JSON is nested too deeply") from None
     except ValueError as wrong:
         place = f" at character {wrong.pos}" if isinstance(wrong, json.JSONDecodeError) else ""
         raise damaged(file, f"this is not a program of PaddlePaddle, or it is cut short: its JSON is wrong{place}") from None
-    return _Reader(file).program(found)
+    return _Reader(file).program(document)
 
 
 class _Reader:
@@ -85,12 +85,12 @@ class _Reader:
         if len(blocks) != 1:
             raise self.wrong(f"a region has {len(blocks)} blocks")
         arguments = [self._get(a, "#", int, "an argument") for a in self._get(blocks[0], "args", list, "a block")]
-        made = Block([], list(arguments))
+        block = Block([], list(arguments))
         for entry in self._get(blocks[0], "ops", list, "a block"):
             operation = self._operation(entry, depth)
             if operation is not None:
-                made.operations.append(operation)
-        return made
+                block.operations.append(operation)
+        return block
 
     def _noted(self, name: str, attributes: dict[str, Any], operands: list[int | None], keys: list[int], results: list[Any]) -> bool:
         """Note a weight, an input or a result of the program. Returns whether the operation is one."""
@@ -129,18 +129,18 @@ class _Reader:
         if not isinstance(regions, list):
             raise self.wrong(f"the regions of {name[:60]} are no list")
         blocks = [self._region(r, depth + 1) for r in regions]
-        made = Operation(kind, own, operands, list(keys), attributes, blocks)
+        parsed = Operation(kind, own, operands, list(keys), attributes, blocks)
         if own.endswith("_") and keys:
             place = _CHANGED.get(own, 0)
-            made.changed = operands[place] if place is not None and place < len(operands) else None
-        return made
+            parsed.changed = operands[place] if place is not None and place < len(operands) else None
+        return parsed
 
     def _attributes(self, entry: Any, name: str) -> dict[str, Any]:
-        made = {}
+        attributes = {}
         for part in self._get(entry, "A", list, name[:60]):
             own = self._get(part, "N", str, f"an attribute of {name[:60]}")
-            made[own] = self._value(part.get("AT"))
-        return made
+            attributes[own] = self._value(part.get("AT"))
+        return attributes
 
     def _value(self, entry: Any, depth: int = 0) -> Any:
         """The value of an attribute: a scalar is a pair of its type and its number, and an array holds attributes."""

@@ -77,8 +77,8 @@ def values_in(scope: Any, program: Program) -> dict[str, np.ndarray]:
     """The weights of a program in a scope of PaddlePaddle, or in a mapping."""
     if isinstance(scope, Mapping):
         return {w.name: np.asarray(scope[w.name]) for w in program.weights if w.name in scope}
-    found = {w.name: scope.find_var(w.name) for w in program.weights}
-    return {name: np.asarray(value.get_tensor()) for name, value in found.items() if value is not None}
+    variables = {w.name: scope.find_var(w.name) for w in program.weights}
+    return {name: np.asarray(value.get_tensor()) for name, value in variables.items() if value is not None}
 
 
 def weights_of(source: Source, program: Program, options: Options, budget: Budget, given: Any) -> Mapping[str, np.ndarray]:

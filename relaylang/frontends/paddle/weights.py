@@ -66,23 +66,23 @@ class _Stream:
 def combined(data: bytes, file: str, weights: Sequence[Given]) -> dict[str, np.ndarray]:
     """The tensors of one file by name. They stand in the order of their names. Raises `RelayError` (R0802)."""
     stream = _Stream(data, file)
-    made = {name: stream.tensor(name) for name in sorted({w.name for w in weights})}
+    tensors = {name: stream.tensor(name) for name in sorted({w.name for w in weights})}
     if stream.at != len(data):
-        raise damaged(file, f"it has {len(data) - stream.at} bytes behind its {len(made)} weights: it belongs to another program")
-    return made
+        raise damaged(file, f"it has {len(data) - stream.at} bytes behind its {len(tensors)} weights: it belongs to another program")
+    return tensors
 
 
 def separate(folder: str, weights: Sequence[Given], budget: Budget) -> dict[str, np.ndarray]:
     """The tensors of a folder with a file for each. Raises `RelayError` (R0802) where one is missing."""
-    made = {}
+    tensors = {}
     for weight in weights:
         if os.path.basename(weight.name) != weight.name or weight.name in ("", ".", ".."):
             raise damaged(folder, f"the weight {weight.name[:60]!r} names no file of this folder")
         path = os.path.join(folder, weight.name)
         data = read_bytes(path)
         budget.grant_file(path, len(data))
-        made[weight.name] = _Stream(data, path).tensor(weight.name)
-    return made
+        tensors[weight.name] = _Stream(data, path).tensor(weight.name)
+    return tensors
 
 
 def missing(file: str, count: int) -> RelayError:

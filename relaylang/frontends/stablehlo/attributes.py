@@ -54,14 +54,14 @@ class Attributes:
         t = self.tokens
         if not t.take("("):
             return [self.type()]
-        found = []
+        types = []
         while not t.take(")"):
-            found.append(self.type())
+            types.append(self.type())
             while t.value in ("{", "loc"):
                 self.skip_note()
             if t.value != ")":
                 t.expect(",")
-        return found
+        return types
 
     def skip_note(self) -> None:
         """Go over a dictionary, or over a place `loc(...)`."""
@@ -75,16 +75,16 @@ class Attributes:
         """`{name = attribute, ...}`; a name alone is true."""
         t = self.tokens
         t.expect("{")
-        found: dict[str, Any] = {}
+        entries: dict[str, Any] = {}
         while not t.take("}"):
             if t.kind == "word":
                 name = t.next()
             elif t.kind not in ("string", "alias") or not isinstance(name := self.attribute(depth + 1, typed=False), str):
                 t.fail("the name of an attribute is missing here")
-            found[name] = self.attribute(depth + 1) if t.take("=") else True
+            entries[name] = self.attribute(depth + 1) if t.take("=") else True
             if t.value != "}":
                 t.expect(",")
-        return found
+        return entries
 
     def attribute(self, depth: int = 0, typed: bool = True) -> Any:
         """Any attribute; None for one of another dialect. A type may come after a number or a text where it is `typed`."""
@@ -140,12 +140,12 @@ class Attributes:
     def _list(self, depth: int) -> list[Any]:
         t = self.tokens
         t.expect("[")
-        found = []
+        items = []
         while not t.take("]"):
-            found.append(self.attribute(depth + 1))
+            items.append(self.attribute(depth + 1))
             if t.value != "]":
                 t.expect(",")
-        return found
+        return items
 
     def _word(self, typed: bool) -> Any:
         t = self.tokens
@@ -173,14 +173,14 @@ class Attributes:
         t = self.tokens
         t.expect("<")
         t.next()
-        found = []
+        items = []
         if t.take(":"):
             while t.value != ">":
-                found.append(_WORDS[t.next()] if t.value in _WORDS else self._number())
+                items.append(_WORDS[t.next()] if t.value in _WORDS else self._number())
                 if t.value != ">":
                     t.expect(",")
         t.expect(">")
-        return found
+        return items
 
     def _dialect(self, depth: int) -> Any:
         t = self.tokens
@@ -193,18 +193,18 @@ class Attributes:
         t.expect("<")
         layout = _LAYOUT.match(t.text, t.at + 1) if t.value == "[" else None
         if layout is not None:
-            made: Any = self.layout()
+            attribute: Any = self.layout()
         elif t.kind == "word" and t.text[t.after : t.after + 3].lstrip().startswith("=") and "vhlo" not in name:
-            made = self._fields(depth)
+            attribute = self._fields(depth)
         elif t.kind == "word" and "." not in name and "<" not in t.text[t.at : t.after + 1]:
-            made = self._enum()
+            attribute = self._enum()
         else:
-            made = None if t.value == ">" else self.attribute(depth + 1)
+            attribute = None if t.value == ">" else self.attribute(depth + 1)
         if t.value != ">":
             while t.value not in (">", ""):
                 t.skip()
         t.expect(">")
-        return made
+        return attribute
 
     def _enum(self) -> str:
         """`comparison_direction LT`: the value is the last word."""
@@ -213,14 +213,14 @@ class Attributes:
 
     def _fields(self, depth: int) -> dict[str, Any]:
         t = self.tokens
-        found = {}
+        fields = {}
         while t.value != ">":
             name = t.of_kind("word", "the name of a field")
             t.expect("=")
-            found[name] = self.attribute(depth + 1)
+            fields[name] = self.attribute(depth + 1)
             if t.value != ">":
                 t.expect(",")
-        return found
+        return fields
 
     def layout(self) -> dict[str, Any]:
         """The axes of a convolution: `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`."""
@@ -230,7 +230,7 @@ class Attributes:
             sides.append([str(v) for v in self._list(0)])
             if after:
                 t.expect(after)
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for side, axes, (first, second) in zip(
             ("input", "kernel", "output"), sides, (("b", "f"), ("o", "i"), ("b", "f")), strict=True
         ):
@@ -238,10 +238,10 @@ class Attributes:
             if axes.count(first) != 1 or axes.count(second) != 1 or sorted(space) != list(range(len(space))):
                 t.fail("the axes of a convolution are wrong", at)
             names = ("output_feature", "input_feature") if side == "kernel" else ("batch", "feature")
-            found[f"{side}_{names[0]}_dimension"] = axes.index(first)
-            found[f"{side}_{names[1]}_dimension"] = axes.index(second)
-            found[f"{side}_spatial_dimensions"] = [space[i] for i in range(len(space))]
-        return found
+            fields[f"{side}_{names[0]}_dimension"] = axes.index(first)
+            fields[f"{side}_{names[1]}_dimension"] = axes.index(second)
+            fields[f"{side}_spatial_dimensions"] = [space[i] for i in range(len(space))]
+        return fields
 
     # ---- constants
 

@@ -47,8 +47,8 @@ def only_moves(region: Region) -> bool:
 
 def _trial(n: Node, region: Region, columns: list[np.ndarray]) -> list[np.ndarray] | None:
     """The results of a region for columns of values; None where they are not constants."""
-    made = n.apply(region, [n.b.const(c) for c in columns], lifted=True)
-    values = [n.b.value(m) if isinstance(m, Expr) else None for m in made]
+    results = n.apply(region, [n.b.const(c) for c in columns], lifted=True)
+    values = [n.b.value(m) if isinstance(m, Expr) else None for m in results]
     if any(v is None for v in values):
         return None
     return [np.broadcast_to(v, columns[0].shape) for v in values if v is not None]
@@ -71,13 +71,13 @@ def extreme_of(n: Node, region: Region) -> str:
     if columns is None:
         return ""
     # The parameters are the left value and place, then the right ones.
-    made = _trial(n, region, columns)
-    if made is None:
+    results = _trial(n, region, columns)
+    if results is None:
         return ""
     a, i, c, j = columns
     for name, better in (("argmax", a > c), ("argmin", a < c)):
         left = better | ((a == c) & (i < j))
-        if np.array_equal(made[0], np.where(better, a, c)) and np.array_equal(made[1], np.where(left, i, j)):
+        if np.array_equal(results[0], np.where(better, a, c)) and np.array_equal(results[1], np.where(left, i, j)):
             return name
     return ""
 
@@ -102,10 +102,10 @@ def keys_of(n: Node, region: Region) -> list[tuple[int, bool]] | None:
         else:
             ty: Any = n.importer.program.types[parameter]
             columns.append(np.zeros_like(trial[0], np.dtype(ty.dtype)) if isinstance(ty, Tensor) else trial[at % len(trial)])
-    made = _trial(n, region, columns)
-    if made is None or len(made) != 1:
+    results = _trial(n, region, columns)
+    if results is None or len(results) != 1:
         return None
-    return _order(made[0], keys, columns)
+    return _order(results[0], keys, columns)
 
 
 def _order(less: np.ndarray, keys: list[int], columns: list[np.ndarray]) -> list[tuple[int, bool]] | None:
@@ -144,9 +144,9 @@ def region_join(n: Node, index: int = 0) -> Join:
         return replacing()
     if count == 1 and len(ops) == 2 and sorted(ops[0].operands) == sorted(parameters) and last == ops[0].results:
         ty = n.importer.program.types[parameters[0]]
-        found = join_of(n.b, ops[0].name.removeprefix("stablehlo."), ty.dtype) if isinstance(ty, Tensor) else None
-        if found is not None:
-            return found
+        join = join_of(n.b, ops[0].name.removeprefix("stablehlo."), ty.dtype) if isinstance(ty, Tensor) else None
+        if join is not None:
+            return join
     apply = region_function(n, region)
     extreme = extreme_of(n, region) if count == 2 and only_moves(region) else ""
     return Join(lambda x, y: apply([*x, *y]), extreme=extreme)

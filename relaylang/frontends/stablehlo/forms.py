@@ -54,37 +54,37 @@ def pretty(name: str, attributes: dict[str, Any], words: list[Any], tokens: Toke
     """The attributes of an operation in its pretty form, by their generic names."""
     kind = name.partition(".")[2]
     keys = _KEYS.get(kind, {})
-    found = {keys.get(key, key): value for key, value in attributes.items()}
+    generic_attributes = {keys.get(key, key): value for key, value in attributes.items()}
     for key, word in zip(_POSITIONS.get(kind, ()), words):
-        found[key] = word
+        generic_attributes[key] = word
     if kind == "slice" and words:
-        found |= _bounds(words[-1], tokens, at)
+        generic_attributes |= _bounds(words[-1], tokens, at)
     elif kind == "get_tuple_element" and words:
-        found["index"] = words[-1][0][0] if words[-1] and words[-1][0] else -1
+        generic_attributes["index"] = words[-1][0][0] if words[-1] and words[-1][0] else -1
     elif kind == "dot_general":
         for key, generic in (("batching_dims", "batching"), ("contracting_dims", "contracting")):
-            pair = found.pop(key, None)
+            pair = generic_attributes.pop(key, None)
             if isinstance(pair, tuple):
-                found |= {f"lhs_{generic}_dimensions": pair[0], f"rhs_{generic}_dimensions": pair[1]}
+                generic_attributes |= {f"lhs_{generic}_dimensions": pair[0], f"rhs_{generic}_dimensions": pair[1]}
     elif kind == "reduce_precision":
-        form = re.fullmatch(r"e(\d+)m(\d+)", str(found.get("format")))
+        form = re.fullmatch(r"e(\d+)m(\d+)", str(generic_attributes.get("format")))
         if form is not None:
-            found |= {"exponent_bits": int(form[1]), "mantissa_bits": int(form[2])}
-    window: Any = found.pop("window", None)
+            generic_attributes |= {"exponent_bits": int(form[1]), "mantissa_bits": int(form[2])}
+    window: Any = generic_attributes.pop("window", None)
     if isinstance(window, dict):
-        found |= {_WINDOW.get(str(key), str(key)): value for key, value in window.items()}
-    return found
+        generic_attributes |= {_WINDOW.get(str(key), str(key)): value for key, value in window.items()}
+    return generic_attributes
 
 
 def flattened(attributes: dict[str, Any]) -> dict[str, Any]:
     """The attributes with the fields of dialects' structures, such as `dimension_numbers`, beside them."""
-    found = dict(attributes)
+    flat = dict(attributes)
     for key in ("dimension_numbers", "dim_numbers", "scatter_dimension_numbers", "dot_dimension_numbers"):
-        inner = found.get(key)
+        inner = flat.get(key)
         if isinstance(inner, dict):
-            del found[key]
-            found |= inner
-    return found
+            del flat[key]
+            flat |= inner
+    return flat
 
 
 __all__ = ["PRETTY", "flattened", "pretty"]

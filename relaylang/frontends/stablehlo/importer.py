@@ -153,18 +153,18 @@ class Importer:
 
     def _flat(self, values: Sequence[Any]) -> list[Any]:
         """Values with the fields of tuples in their place."""
-        found, left = [], list(reversed(values))
+        flat, left = [], list(reversed(values))
         while left:
             value = left.pop()
             if isinstance(value, list):
                 left += reversed(value)
             else:
-                found.append(value)
-        return found
+                flat.append(value)
+        return flat
 
     def _inputs(self, main: Function) -> list[Var]:
         check_names(self.file, self.options, main.names)
-        made = []
+        variables = []
         for name, number in zip(main.names, main.region.parameters):
             stated = self.program.types[number]
             self.builder.span = main.span
@@ -172,15 +172,15 @@ class Importer:
                 kind = "complex numbers" if isinstance(stated, Tensor) else "a tuple" if isinstance(stated, Several) else "no tensor"
                 raise RelayError(error("R0801", f"{self.file}: the input {name} of @{main.name} is {kind}", main.span))
             shape: list[Any] = [ANY if d is None else d for d in stated.shape]
-            given = self.options.shapes.get(name)
-            if given is not None:
-                check_axes(self.file, name, shape, given)
-                if any(isinstance(d, int) and d != n for d, n in zip(shape, given)):
+            axes = self.options.shapes.get(name)
+            if axes is not None:
+                check_axes(self.file, name, shape, axes)
+                if any(isinstance(d, int) and d != n for d, n in zip(shape, axes)):
                     said = (
                         f"{self.file}: the input {name} has the shape {type_text(TensorType(shape, stated.dtype))} in all operations"
                     )
                     raise RelayError(error("R0804", said, notes=["--shape gives the extents that the program leaves open"]))
-                shape = list(given)
+                shape = list(axes)
             ty = TensorType(shape, self.options.dtypes.get(name, stated.dtype))
             why = unsound(ty)
             if why is not None:
@@ -194,8 +194,8 @@ class Importer:
             self.builder.span = self.builder.listing.add(Layer("Input", "", (), (name,)))
             variable = self.builder.variable(self.builder.unique(name), ty)
             self.values[number] = variable
-            made.append(variable)
-        return made
+            variables.append(variable)
+        return variables
 
     # ---- regions and functions
 
@@ -280,10 +280,10 @@ class Importer:
             return [Complex(x, y) for x, y in zip(*parts)]
         types = [*[self.program.types[v] for v in op.operands], *op.types]
         if op.name not in _MOVING and any(isinstance(t, Tensor) and t.quantised is not None for t in types):
-            made = listed(rule.convert(Node(self, op, real=True)))
+            results = listed(rule.convert(Node(self, op, real=True)))
             return [
                 self.quantised(m, t.quantised) if isinstance(t, Tensor) and t.quantised is not None else m
-                for m, t in zip(made, op.types)
+                for m, t in zip(results, op.types)
             ]
         return listed(rule.convert(Node(self, op)))
 

@@ -82,8 +82,8 @@ class Node:
         """The stated type of a result, a tensor's."""
         if index >= len(self.op.types) or not isinstance(self.op.types[index], Tensor):
             raise Malformed(f"the result {index} must be a tensor")
-        made: Tensor = self.op.types[index]
-        return made
+        stated: Tensor = self.op.types[index]
+        return stated
 
     def out_shape(self, index: int = 0) -> list[int]:
         """The extents of a result, which must be known."""

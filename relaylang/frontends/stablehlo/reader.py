@@ -180,10 +180,10 @@ class Reader:
         if region.ops:
             self._add(Function(name, region, types, names, t.span(start)), start)
 
-    def _add(self, made: Function, start: int) -> None:
-        if made.name in self.program.functions:
-            self.tokens.fail(f"there are two functions @{made.name}", start)
-        self.program.functions[made.name] = made
+    def _add(self, function: Function, start: int) -> None:
+        if function.name in self.program.functions:
+            self.tokens.fail(f"there are two functions @{function.name}", start)
+        self.program.functions[function.name] = function
 
     # ---- regions and values
 
@@ -227,18 +227,18 @@ class Reader:
     def _define(self, name: str, ty: Any, at: int) -> int:
         if name in self.values:
             self.tokens.fail(f"{name} is defined twice", at)
-        self.values[name] = made = self.program.value(name, ty)
+        self.values[name] = number = self.program.value(name, ty)
         self.scopes[-1].append(name)
-        return made
+        return number
 
     def use(self) -> int:
         """The number of the value that the current token names."""
         t = self.tokens
         at, name = t.at, t.of_kind("value", "a value")
-        found = self.values.get(name)
-        if found is None:
+        number = self.values.get(name)
+        if number is None:
             t.fail(f"no operation before this one makes {name}", at)
-        return found
+        return number
 
     # ---- operations
 
@@ -261,11 +261,11 @@ class Reader:
         generic = t.kind == "string"
         place = t.span(t.at)
         name = plain_name(t.next().strip('"'))
-        made = self._generic(name, start, results) if generic else self._pretty(name, start, results)
-        made.span = place
+        op = self._generic(name, start, results) if generic else self._pretty(name, start, results)
+        op.span = place
         while t.value == "loc":
             self.attributes.skip_note()
-        return made
+        return op
 
     def _made(self, op: Op, results: list[tuple[str, str]], types: list[Any], start: int) -> Op:
         """The operation with its results defined."""
@@ -277,14 +277,14 @@ class Reader:
         many: dict[str, int] = {}
         for (name, numbered), ty in zip(results, types):
             if not numbered or many.setdefault(name, 0) == 0:
-                made = self._define(name, ty, start)
+                result = self._define(name, ty, start)
                 if numbered:
-                    self.values[numbered] = made
+                    self.values[numbered] = result
                     self.scopes[-1].append(numbered)
             else:
-                made = self._define(numbered, ty, start)
+                result = self._define(numbered, ty, start)
             many[name] = 1
-            op.results.append(made)
+            op.results.append(result)
         return op
 
     def _generic(self, name: str, start: int, results: list[tuple[str, str]]) -> Op:
@@ -315,9 +315,9 @@ class Reader:
         return self._made(op, results, outs, start)
 
     def _inner(self) -> Region:
-        made = Region()
-        self._region(made)
-        return made
+        region = Region()
+        self._region(region)
+        return region
 
     def _signature(self) -> tuple[list[Any] | None, list[Any]]:
         """Types of operands (None where they are not stated) and of results."""
@@ -395,24 +395,24 @@ class Reader:
             return a.layout()
         if key == "window":
             return a.dictionary()
-        made = a.attribute(typed=False)
+        attribute = a.attribute(typed=False)
         if t.value == "x" and t.kind == "word":
             t.next()
-            return made, a.attribute()
-        return made
+            return attribute, a.attribute()
+        return attribute
 
     def _slices(self) -> list[list[int]]:
         """`[first:end:step, ...]`; the numbers between colons."""
         t = self.tokens
         t.expect("[")
-        found: list[list[int]] = [[]]
+        slices: list[list[int]] = [[]]
         while not t.take("]"):
             if t.take(","):
-                found.append([])
+                slices.append([])
             elif not t.take(":"):
                 text = t.of_kind("number", "a number")
-                found[-1].append(int(text) if text.lstrip("-").isdecimal() and len(text) < 20 else -1)
-        return found if found != [[]] else []
+                slices[-1].append(int(text) if text.lstrip("-").isdecimal() and len(text) < 20 else -1)
+        return slices if slices != [[]] else []
 
     def _while(self, op: Op, start: int, results: list[tuple[str, str]]) -> Op:
         """`(%a = %x, ...) : types attributes {...} cond { ... } do { ... }`."""
@@ -469,11 +469,11 @@ class Reader:
             self.scopes.append([])
             element = [self.program.types[v] for v in first[:1] * 2]
             region.parameters = [self.program.value(f"%{n}", ty) for n, ty in zip("ab", element)]
-            made = self.program.value("%r", element[0] if element else None)
+            result = self.program.value("%r", element[0] if element else None)
             span = t.span(start)
             region.ops = [
-                Op(plain_name(applied), list(region.parameters), [made], element[:1], {}, [], span),
-                Op("stablehlo.return", [made], [], [], {}, [], span),
+                Op(plain_name(applied), list(region.parameters), [result], element[:1], {}, [], span),
+                Op("stablehlo.return", [result], [], [], {}, [], span),
             ]
             self.scopes.pop()
         else:

@@ -44,13 +44,13 @@ class Tokens:
     def next(self) -> str:
         """Go to the next token; the text of the one before."""
         before = self.value
-        found = _TOKEN.match(self.text, self.after)
-        if found is None:
+        match = _TOKEN.match(self.text, self.after)
+        if match is None:
             self.at = self.after
             self.fail("no token of MLIR begins here")
-        self.kind = kind = found.lastgroup or "end"
-        self.value = found[kind]
-        self.at, self.after = found.span(kind)
+        self.kind = kind = match.lastgroup or "end"
+        self.value = match[kind]
+        self.at, self.after = match.span(kind)
         return before
 
     def fail(self, what: str, at: int | None = None) -> NoReturn:

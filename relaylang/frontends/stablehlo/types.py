@@ -36,8 +36,8 @@ def read_type(text: str) -> Any:
     return Other(text[:60])
 
 
-def _plain(found: re.Match[str]) -> str:
-    name = found[1]
+def _plain(match: re.Match[str]) -> str:
+    name = match[1]
     integer = re.fullmatch(r"(ui|i)(\d+)", name)
     if name == "bool":
         return "i1"

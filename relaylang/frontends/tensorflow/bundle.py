@@ -89,7 +89,7 @@ def _entries(block: bytes) -> list[tuple[bytes, bytes]]:
     end -= 4 * int.from_bytes(block[end:], "little")
     if end < 0:
         raise ValueError("a block is too short for its restarts")
-    found, key, at = [], b"", 0
+    entries, key, at = [], b"", 0
     while at < end:
         shared, at = _varint(block, at)
         rest, at = _varint(block, at)
@@ -98,9 +98,9 @@ def _entries(block: bytes) -> list[tuple[bytes, bytes]]:
             raise ValueError("an entry ends beyond its block")
         key = key[:shared] + block[at : at + rest]
         at += rest
-        found.append((key, block[at : at + size]))
+        entries.append((key, block[at : at + size]))
         at += size
-    return found
+    return entries
 
 
 def table_entries(data: bytes, budget: Budget) -> dict[bytes, bytes]:
@@ -113,13 +113,13 @@ def table_entries(data: bytes, budget: Budget) -> dict[bytes, bytes]:
         _, at = _varint(footer, at)
     offset, at = _varint(footer, at)
     size, at = _varint(footer, at)
-    found: dict[bytes, bytes] = {}
+    entries: dict[bytes, bytes] = {}
     for _, handle in _entries(_block(data, offset, size, budget)):
         offset, at = _varint(handle, 0)
         size, at = _varint(handle, at)
         budget.take_bytes(size, _WHAT)
-        found.update(_entries(_block(data, offset, size, budget)))
-    return found
+        entries.update(_entries(_block(data, offset, size, budget)))
+    return entries
 
 
 class Bundle:

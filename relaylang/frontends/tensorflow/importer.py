@@ -193,21 +193,21 @@ class Importer:
             names = {node: place.name for node, place in places.items()}
         check_names(self.file, self.options, names.values())
         reached = self._reached(graph, wanted)
-        made = []
+        variables = []
         for node, name in names.items():
             chosen = name in self.options.shapes or name in self.options.dtypes or name in self.options.values
             if self.model.inputs is None and (node not in reached or (graph.op(node) == "PlaceholderWithDefault" and not chosen)):
                 continue
             ty = self._input_type(graph.nodes[node], name)
             if name in self.options.values:
-                given = value_for(self.file, name, self.options.values[name], ty.shape, ty.dtype)
-                scope.values[node] = [self.builder.const(given)]
+                value = value_for(self.file, name, self.options.values[name], ty.shape, ty.dtype)
+                scope.values[node] = [self.builder.const(value)]
                 continue
             self.builder.span = self.builder.listing.add(Layer("Input", "", (), (name,)))
             variable = self.builder.variable(self.builder.unique(name), ty)
             scope.values[node] = [variable]
-            made.append(variable)
-        return made
+            variables.append(variable)
+        return variables
 
     def _reached(self, graph: Graph, wanted: Sequence[Ref]) -> set[str]:
         """The nodes that the outputs need."""
@@ -423,8 +423,8 @@ class Importer:
         try:
             if scope.depth:
                 self.budget.take_nodes(1, "writing its functions and loops out")
-            made = self._layer(node, scope.graph.op(name))
-            scope.values[name] = [made] if not isinstance(made, (list, tuple)) else list(made)
+            converted = self._layer(node, scope.graph.op(name))
+            scope.values[name] = [converted] if not isinstance(converted, (list, tuple)) else list(converted)
             self._note_assignments(scope.graph, scope.graph.controls(name))
         except Exception as wrong:
             self._failed(scope, name, wrong)
@@ -479,12 +479,12 @@ class Importer:
         turns = [graph.next_of(merge) for merge in frame.merges]
 
         def inner(values: Sequence[Any]) -> Scope:
-            made = Scope(graph, scope.depth + 1, scope.given, scope, frame)
+            body = Scope(graph, scope.depth + 1, scope.given, scope, frame)
             for merge, value in zip(frame.merges, values):
-                made.values[merge] = [value, None]
+                body.values[merge] = [value, None]
             for switch, merge in frame.switches.items():
-                made.values[switch] = made.values[merge][:1] * 2
-            return made
+                body.values[switch] = body.values[merge][:1] * 2
+            return body
 
         def test(values: list[Any]) -> Any:
             return self.evaluate(inner(values), [graph.operand(frame.condition, 0)])[0]
@@ -505,8 +505,8 @@ class Importer:
             chosen = then if known.all() else other
             return [self.value(scope, chosen), self.builder.const(index(chosen), "int32")]
         places = [self.builder.const(index(ref), "int32") for ref in (then, other)]
-        made = choice(self.builder, self.builder.scalar(test), [self.value(scope, then)], [self.value(scope, other)])
-        return [made[0], self.builder.if_(self.builder.scalar(test), *places)]
+        merged = choice(self.builder, self.builder.scalar(test), [self.value(scope, then)], [self.value(scope, other)])
+        return [merged[0], self.builder.if_(self.builder.scalar(test), *places)]
 
     def _note_assignments(self, graph: Graph, names: Sequence[str]) -> None:
         for name in names:

@@ -137,12 +137,12 @@ def put(b: Builder, xs: Items, at: Expr, value: Expr) -> Items:
         if not 0 <= index < len(rows):
             raise Malformed(f"it writes the element {index} of a list of {len(rows)}")
         return replace(xs, rows=(*rows[:index], value, *rows[index + 1 :]))
-    whole = stacked(b, xs)
-    if b.shape(whole)[0] == 0 or (xs.grows and not isinstance(b.shape(whole)[0], int)):
+    tensor = stacked(b, xs)
+    if b.shape(tensor)[0] == 0 or (xs.grows and not isinstance(b.shape(tensor)[0], int)):
         raise Unsupported("its list grows by writes at computed places")
     place = b.reshape(b.cast(at, "int64"), [1, 1])
-    made = b.op("scatter_nd", whole, place, b.unsqueeze(value, [0]), mode="update")
-    return replace(xs, rows=None, whole=made)
+    updated = b.op("scatter_nd", tensor, place, b.unsqueeze(value, [0]), mode="update")
+    return replace(xs, rows=None, whole=updated)
 
 
 def pushed(b: Builder, xs: Items, value: Expr) -> Items:
@@ -184,8 +184,8 @@ def scattered(b: Builder, xs: Items, places: Expr, values: Expr) -> Items:
             # numbers of unknown extent that a TensorArray's unstacking counts from 0
             return of_tensor(b, values)
         shaped = _shaped(b, xs, b.op("take", values, b.const(0, "int32"), axis=0))
-        made = b.op("scatter_nd", stacked(b, shaped), b.unsqueeze(places, [0]), values, mode="update")
-        return replace(shaped, rows=None, whole=made)
+        updated = b.op("scatter_nd", stacked(b, shaped), b.unsqueeze(places, [0]), values, mode="update")
+        return replace(shaped, rows=None, whole=updated)
     for row, place in enumerate(known):
         xs = put(b, xs, b.const(int(place or 0), "int32"), b.op("take", values, b.const(row, "int32"), axis=0))
     return xs
@@ -204,11 +204,11 @@ def joined(b: Builder, xs: Items) -> tuple[Expr, Expr]:
         if not rows:
             raise Unsupported("its list is empty")
         return b.concat(rows, 0), b.const(np.array(lengths, np.int64))
-    whole = stacked(b, xs)
-    count, extent = b.extent(whole, 0, "the length of its list"), b.extent(whole, 1, "the length of an element")
-    rest = b.shape(whole)[2:]
-    made = b.reshape(whole, [count * extent, *[int(d) if isinstance(d, int) else -1 for d in rest]])
-    return made, b.const(b.arrays.full(count, extent, np.int64))
+    tensor = stacked(b, xs)
+    count, extent = b.extent(tensor, 0, "the length of its list"), b.extent(tensor, 1, "the length of an element")
+    rest = b.shape(tensor)[2:]
+    flat = b.reshape(tensor, [count * extent, *[int(d) if isinstance(d, int) else -1 for d in rest]])
+    return flat, b.const(b.arrays.full(count, extent, np.int64))
 
 
 def split(b: Builder, xs: Items, values: Expr, lengths: Expr) -> Items:

@@ -28,16 +28,16 @@ def loop(b: Builder, test: Callable[[list[Any]], Any], turn: Turn, first: Sequen
     at = [i for i, x in enumerate(start) if isinstance(x, (Expr, Items))]
 
     def filled(values: Sequence[Expr]) -> list[Any]:
-        whole = list(start)
+        variables = list(start)
         for i, x in zip(at, values):
             item = start[i]
-            whole[i] = replace(of_tensor(b, x), grows=item.grows) if isinstance(item, Items) else x
-        return whole
+            variables[i] = replace(of_tensor(b, x), grows=item.grows) if isinstance(item, Items) else x
+        return variables
 
     def body(values: list[Expr]) -> list[Expr]:
-        given = filled(values)
-        results = turn(given)
-        for i, (x, y) in enumerate(zip(given, results, strict=True)):
+        variables = filled(values)
+        results = turn(variables)
+        for i, (x, y) in enumerate(zip(variables, results, strict=True)):
             if i not in at and x is not y:
                 raise Unsupported("its body gives another variable or text for a loop variable")
         return [_tensor(b, results[i]) for i in at]
@@ -88,8 +88,8 @@ def _with_shapes(b: Builder, turn: Turn, values: list[Any]) -> list[Any]:
     """The variables, lists with the shapes of the elements that the first turn writes."""
     if not any(map(_is_open, values)):
         return values
-    given = [b.variable("first", x.checked_type) if isinstance(x, Expr) and x.checked_type is not None else x for x in values]
-    results = turn(given)
+    variables = [b.variable("first", x.checked_type) if isinstance(x, Expr) and x.checked_type is not None else x for x in values]
+    results = turn(variables)
     return [replace(x, shape=y.shape) if _is_open(x) and isinstance(y, Items) else x for x, y in zip(values, results, strict=True)]
 
 
@@ -101,12 +101,12 @@ def choice(b: Builder, cond: Expr, then: Sequence[Any], other: Sequence[Any]) ->
     results = list(then)
     pairs = [(_tensor(b, then[i]), _tensor(b, other[i])) for i in at]
     if len(at) == 1:
-        made = [b.if_(cond, *pairs[0])]
+        merged = [b.if_(cond, *pairs[0])]
     elif at:
-        made = b.fields(b.if_(cond, b.tuple([x for x, _ in pairs]), b.tuple([y for _, y in pairs])))
+        merged = b.fields(b.if_(cond, b.tuple([x for x, _ in pairs]), b.tuple([y for _, y in pairs])))
     else:
-        made = []
-    for i, x in zip(at, made):
+        merged = []
+    for i, x in zip(at, merged):
         results[i] = of_tensor(b, x) if isinstance(then[i], Items) else x
     return results
 

@@ -162,10 +162,10 @@ class Node:
 
     def axis_of(self, x: Expr, rank: _Int, what: str = "the axis") -> _Int:
         """An axis, a constant operand of one element, counted from the front. Raises `Malformed` where there is none."""
-        found = self.ints_of(x, what)
-        if len(found) != 1:
-            raise Malformed(f"{what} has {len(found)} elements, not one")
-        return found[0] % Rank(rank)
+        numbers = self.ints_of(x, what)
+        if len(numbers) != 1:
+            raise Malformed(f"{what} has {len(numbers)} elements, not one")
+        return numbers[0] % Rank(rank)
 
     def axes_of(self, x: Expr, rank: _Int, what: str = "the axes") -> list[_Int]:
         """Axes, a constant operand, counted from the front and each once."""

@@ -126,8 +126,8 @@ def _variables(meta: Any, functions: Mapping[str, Any], file: str, folder: str, 
     for node in graph.node:
         function = functions.get(_called(node))
         if function is not None and any(n.op == "RestoreV2" for n in function.node_def):
-            given = {arg.name: i for arg, i in zip(function.signature.input_arg, node.input)}
-            keys.update(_restored(function.node_def, given))
+            operands = {arg.name: i for arg, i in zip(function.signature.input_arg, node.input)}
+            keys.update(_restored(function.node_def, operands))
     return Variables(bundle, keys)
 
 
@@ -136,11 +136,11 @@ def _called(node: Any) -> str:
     return str(function or node.op)
 
 
-def _restored(nodes: Iterable[Any], given: Mapping[str, str]) -> dict[str, str]:
-    """The keys of variables by their nodes, from the layers that restore them. `given` are a function's operands by name."""
+def _restored(nodes: Iterable[Any], operands: Mapping[str, str]) -> dict[str, str]:
+    """The keys of variables by their nodes, from the layers that restore them. `operands` are a function's operands by name."""
     by_name = {n.name: n for n in nodes}
     names = {n.name: _texts(by_name, n) for n in by_name.values() if n.op == "RestoreV2" and len(n.input) > 1}
-    found = {}
+    restored = {}
     for node in by_name.values():
         if node.op not in ("Assign", "AssignVariableOp") or len(node.input) < 2:
             continue
@@ -154,8 +154,8 @@ def _restored(nodes: Iterable[Any], given: Mapping[str, str]) -> dict[str, str]:
         index = int(at) if at.isdigit() and ":" in source else 0
         if keys is not None and index < len(keys):
             target = node.input[0]
-            found[given.get(target, target).split(":")[0]] = keys[index]
-    return found
+            restored[operands.get(target, target).split(":")[0]] = keys[index]
+    return restored
 
 
 def _texts(by_name: Mapping[str, Any], restore: Any) -> list[str]:

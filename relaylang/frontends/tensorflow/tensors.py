@@ -66,10 +66,10 @@ _WHAT = "laying its constants out"
 
 def dtype_of(number: int, what: str) -> str:
     """The element type of TensorFlow's number. Raises `Unsupported` for one that Relay lacks."""
-    found = DTYPES.get(number % 100)
-    if found is None:
+    dtype = DTYPES.get(number % 100)
+    if dtype is None:
         raise Unsupported(f"{what} has {OTHER.get(number % 100, f'the element type {number}')}, not numbers of Relay's types")
-    return found
+    return dtype
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
@@ -118,8 +118,8 @@ def array_of(proto: Any, budget: Budget, what: str = "the tensor") -> np.ndarray
         bits = np.dtype(f"uint{8 * kind.itemsize}")
         return _filled(np.array(values, np.int64).astype(bits), shape, bits, what).view(kind)
     with np.errstate(all="ignore"):
-        given: Any = np.array(values, "float64" if kind.kind == "f" else None).astype(kind) if len(values) else []
-        return _filled(given, shape, kind, what)
+        numbers: Any = np.array(values, "float64" if kind.kind == "f" else None).astype(kind) if len(values) else []
+        return _filled(numbers, shape, kind, what)
 
 
 def _filled(values: Sequence[Any] | np.ndarray, shape: tuple[int, ...], kind: np.dtype[Any], what: str) -> np.ndarray:
@@ -127,11 +127,11 @@ def _filled(values: Sequence[Any] | np.ndarray, shape: tuple[int, ...], kind: np
     count = math.prod(shape)
     if len(values) > count:
         raise Malformed(f"{what} has {len(values)} values, and its shape {list(shape)} has {count}")
-    made = np.zeros(count, kind)
+    array = np.zeros(count, kind)
     if len(values):
-        made[: len(values)] = values
-        made[len(values) :] = values[-1]
-    return made.reshape(shape)
+        array[: len(values)] = values
+        array[len(values) :] = values[-1]
+    return array.reshape(shape)
 
 
 __all__ = ["DTYPES", "OTHER", "array_of", "dtype_of", "extents_of", "numpy_dtype", "shape_of"]

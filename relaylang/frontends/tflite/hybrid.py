@@ -51,9 +51,9 @@ def product(n: Node, x: Expr, by: Matrix, asymmetric: bool | None = None) -> Exp
     if by.scales is None:  # a product of a first state, which is a constant, has the form of the others
         return b.unfolded("nn.dense", x, by.weights, units=units)
     wanted = n.options.get("asymmetric_quantize_inputs") if asymmetric is None else asymmetric
-    whole, scale = rounded(b, x, bool(wanted))
-    made = b.op("nn.dense", whole, b.cast(by.weights, b.dtype(whole)), units=units, out_dtype="int32")
-    return scaled(b, made, scale, by.scales)
+    integers, scale = rounded(b, x, bool(wanted))
+    sums = b.op("nn.dense", integers, b.cast(by.weights, b.dtype(integers)), units=units, out_dtype="int32")
+    return scaled(b, sums, scale, by.scales)
 
 
 def scaled(b: Builder, sums: Expr, scale: Expr, weights: np.ndarray) -> Expr:
@@ -75,8 +75,8 @@ def _symmetric(b: Builder, x: Expr, axes: tuple[int, ...]) -> tuple[Expr, Expr]:
     most = b.op("max", b.op("abs", x), axis=axes, keepdims=True)
     none = b.op("equal", most, 0.0)
     most = b.op("where", none, b.const(127.0, "float32"), most)
-    whole = b.op("round", b.op("multiply", x, b.op("divide", b.const(127.0, "float32"), most)))
-    return b.cast(b.op("clip", whole, a_min=-127.0, a_max=127.0), "int8"), b.op("divide", most, 127.0)
+    steps = b.op("round", b.op("multiply", x, b.op("divide", b.const(127.0, "float32"), most)))
+    return b.cast(b.op("clip", steps, a_min=-127.0, a_max=127.0), "int8"), b.op("divide", most, 127.0)
 
 
 def _asymmetric(b: Builder, x: Expr, axes: tuple[int, ...]) -> tuple[Expr, Expr]:
@@ -94,9 +94,9 @@ def _asymmetric(b: Builder, x: Expr, axes: tuple[int, ...]) -> tuple[Expr, Expr]
     zero = b.op("clip", b.op("round", zero), a_min=-128.0, a_max=127.0)
     zero = b.cast(b.op("where", none, b.const(0.0, "float64"), zero), "float32")
     factor = b.cast(scale, "float32")
-    whole = b.op("round", b.op("add", zero, b.op("multiply", x, b.op("divide", b.const(1.0, "float32"), factor))))
-    whole = b.op("subtract", b.op("clip", whole, a_min=-128.0, a_max=127.0), zero)
-    return b.cast(whole, "int16"), factor
+    steps = b.op("round", b.op("add", zero, b.op("multiply", x, b.op("divide", b.const(1.0, "float32"), factor))))
+    steps = b.op("subtract", b.op("clip", steps, a_min=-128.0, a_max=127.0), zero)
+    return b.cast(steps, "int16"), factor
 
 
 __all__ = ["Matrix", "is_hybrid", "matrix", "product", "rounded", "scaled"]

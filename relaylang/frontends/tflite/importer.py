@@ -92,8 +92,8 @@ class Graph:
 
     def value(self, tensor: Tensor) -> Any:
         """The value of a tensor. Raises `RelayError` where no layer before made it."""
-        found = self.values.get(tensor.index)
-        if found is None:
+        value = self.values.get(tensor.index)
+        if value is None:
             if tensor.data is None and tensor.is_variable:
                 return self.importer.read(self.variable(tensor))
             if tensor.data is None and 0 in tensor.shape and min(tensor.shape) == 0 and tensor.dtype not in OTHER.values():
@@ -101,8 +101,8 @@ class Graph:
                 return self.importer.builder.const(self.importer.builder.arrays.zeros(tensor.shape, np.dtype(tensor.dtype)))
             if tensor.data is None:
                 raise self.importer.undefined(tensor)
-            found = self.values[tensor.index] = self.importer.constant(tensor)
-        return found
+            value = self.values[tensor.index] = self.importer.constant(tensor)
+        return value
 
     def variable(self, tensor: Tensor) -> Variable:
         """The variable of a variable tensor."""
@@ -161,7 +161,7 @@ class Importer:
     def _inputs(self, graph: Graph) -> list[Var]:
         tensors = [graph.tensors[i] for i in graph.subgraph.inputs]
         check_names(self.file, self.options, [t.name for t in tensors])
-        made = []
+        variables = []
         for tensor in tensors:
             shape = self.options.shapes.get(tensor.name)
             if tensor.dtype in OTHER.values():
@@ -171,14 +171,14 @@ class Importer:
             ty = TensorType(shape or [ANY if d < 0 else d for d in tensor.shape], self.options.dtypes.get(tensor.name, tensor.dtype))
             if tensor.name in self.options.values:
                 extents = ty.shape if ty.shape else None
-                given = value_for(self.file, tensor.name, self.options.values[tensor.name], extents, ty.dtype)
-                graph.values[tensor.index] = self.builder.const(given)
+                value = value_for(self.file, tensor.name, self.options.values[tensor.name], extents, ty.dtype)
+                graph.values[tensor.index] = self.builder.const(value)
                 continue
             self.builder.span = self.builder.listing.add(Layer("Input", "", (), (tensor.name,)))
             variable = self.builder.variable(self.builder.unique(tensor.name), ty)
             graph.values[tensor.index] = variable
-            made.append(variable)
-        return made
+            variables.append(variable)
+        return variables
 
     def constant(self, tensor: Tensor) -> Any:
         """A constant tensor; scales and shapes are found by its value."""
@@ -226,8 +226,8 @@ class Importer:
 
     def read(self, variable: Variable) -> Expr:
         """A variable's value. One that nothing has assigned yet has the value of the call before."""
-        found = self.values.get(variable)
-        if found is None:
+        value = self.values.get(variable)
+        if value is None:
             tensor = self.states.get(variable)
             if tensor is None:
                 raise Unsupported(f"nothing assigns the variable {variable.name}")
@@ -236,8 +236,8 @@ class Importer:
             q = tensor.quantization
             zero = int(q.zero_points[0]) if q is not None and tensor.dtype == "int8" else 0
             first = self.builder.op("full", self.builder.const(zero, tensor.dtype), shape=tensor.shape, dtype=tensor.dtype)
-            found = self._state(variable, first)
-        return found
+            value = self._state(variable, first)
+        return value
 
     def assign(self, variables: Sequence[Variable], values: Sequence[Expr]) -> None:
         """Give variables their values."""
@@ -257,10 +257,10 @@ class Importer:
         self.values, self.states = {}, {}
         try:
             self.convert_subgraph(node, index, ())
-            made = self.values
+            initial = self.values
         finally:
             self.values, self.states = before, states
-        for variable, value in made.items():
+        for variable, value in initial.items():
             if variable in before:
                 raise Unsupported(f"it assigns the variable {variable.name}, which a layer before it uses")
             if variable in states:
@@ -272,10 +272,10 @@ class Importer:
         """The parameter of `@main` for a variable."""
         b = self.builder
         assert first.checked_type is not None
-        made = b.variable(b.unique(variable.name or "variable"), first.checked_type)
+        state = b.variable(b.unique(variable.name or "variable"), first.checked_type)
         self.first.append(first)
-        self.params[variable] = self.values[variable] = made
-        return made
+        self.params[variable] = self.values[variable] = state
+        return state
 
     # ---- layers
 
@@ -334,8 +334,8 @@ class Importer:
         return external(self.builder, operator.name, inputs, types)
 
 
-def _listed(made: Any) -> list[Any]:
-    return [made] if isinstance(made, Expr) else list(made)
+def _listed(converted: Any) -> list[Any]:
+    return [converted] if isinstance(converted, Expr) else list(converted)
 
 
 class _Skipped(Exception):

@@ -20,16 +20,16 @@ _MOST_WIDE = 1 << 15
 
 def is_whole(n: Node, *indices: int, dtypes: Sequence[str] = BYTES) -> bool:
     """Whether the operands and the result are of one of these types, each with one scale."""
-    found = [n.q_out(), *[n.q(i) for i in indices]]
-    if any(q is None or not q.per_tensor for q in found):
+    quantizations = [n.q_out(), *[n.q(i) for i in indices]]
+    if any(q is None or not q.per_tensor for q in quantizations):
         return False
     return n.out_dtype() in dtypes and all(n.b.dtype(n.x(i)) == n.out_dtype() for i in indices)
 
 
 def scales(n: Node, *indices: int) -> list[Expr]:
     """The scales and zero points of operands, then the result's, one behind the other."""
-    found = [*[n.q(i) for i in indices], n.q_out()]
-    return [x for q in found if q is not None for x in n.pair(q)]
+    quantizations = [*[n.q(i) for i in indices], n.q_out()]
+    return [x for q in quantizations if q is not None for x in n.pair(q)]
 
 
 def binary(op: str, quantised: str) -> Callable[[Node], Any]:
@@ -71,8 +71,8 @@ def requantized(n: Node, x: Expr, scale: np.ndarray | float, zero: int = 0, axis
     assert q is not None
     scale = np.asarray(scale, np.float32)
     one = b.const(scale.reshape(()) if scale.size == 1 else scale)
-    made: Expr = b.op("qnn.requantize", x, one, b.const(zero, "int32"), *n.pair(q), axis=axis, out_dtype=n.out_dtype())
-    return made
+    rescaled: Expr = b.op("qnn.requantize", x, one, b.const(zero, "int32"), *n.pair(q), axis=axis, out_dtype=n.out_dtype())
+    return rescaled
 
 
 def shifted(n: Node, sums: Expr, scale: np.ndarray) -> Expr:
@@ -86,9 +86,9 @@ def shifted(n: Node, sums: Expr, scale: np.ndarray) -> Expr:
     factor = np.where(significand < 0x7FFF << 16, (significand + (1 << 15)) >> 16, 0x7FFF)
     shift = 15 - exponent
     by, half, down = (b.const(v if v.size > 1 else v.reshape(()), "int64") for v in (factor, 1 << shift - 1, shift))
-    made = b.op("right_shift", b.op("add", b.op("multiply", sums, by), half), down)
+    rescaled = b.op("right_shift", b.op("add", b.op("multiply", sums, by), half), down)
     limits = np.iinfo(n.out_dtype())
-    return b.cast(b.op("clip", made, a_min=float(limits.min), a_max=float(limits.max)), n.out_dtype())
+    return b.cast(b.op("clip", rescaled, a_min=float(limits.min), a_max=float(limits.max)), n.out_dtype())
 
 
 def added(n: Node, axes: tuple[int, ...], keep: bool, mean: bool) -> Expr | None:

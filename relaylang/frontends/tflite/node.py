@@ -203,12 +203,12 @@ class Node:
         from flatbuffers import flexbuffers
 
         try:
-            found = flexbuffers.Loads(self.operator.custom)
+            options = flexbuffers.Loads(self.operator.custom)
         except Exception:  # flexbuffers checks nothing, and fails in many ways
             raise Unsupported("its options cannot be read") from None
-        if not isinstance(found, dict):
+        if not isinstance(options, dict):
             raise Unsupported("its options are no map")
-        return found
+        return options
 
     def ints(self, index: int, what: str, count: int | None = None) -> list[int]:
         """A constant operand of whole numbers; `count` of them where it is given."""

@@ -152,10 +152,10 @@ class _Reader:
         return Subgraph(graph.text(_GRAPH["name"]), tensors, inputs, outputs, operators)
 
     def _indices(self, table: Flat, number: int, count: int) -> tuple[int, ...]:
-        found = tuple(table.vector(number, np.int32).tolist())
-        if found and (min(found) < -1 or max(found) >= count):
-            raise damaged(self.file, f"a layer uses the tensor {max(found)} of {count}")
-        return found
+        indices = tuple(table.vector(number, np.int32).tolist())
+        if indices and (min(indices) < -1 or max(indices) >= count):
+            raise damaged(self.file, f"a layer uses the tensor {max(indices)} of {count}")
+        return indices
 
     def _tensor(self, index: int, place: int) -> Tensor:
         tensor = Flat(self.data, place)
@@ -177,9 +177,9 @@ class _Reader:
         place = tensor.target(_TENSOR["sparsity"])
         if not place:
             return None
-        made = self.schema.SparsityParameters()
-        made.Init(self.data, place)
-        return made
+        sparsity = self.schema.SparsityParameters()
+        sparsity.Init(self.data, place)
+        return sparsity
 
     def _buffer(self, number: int) -> np.ndarray | None:
         """The bytes of a buffer; None for the empty one, which all computed tensors share."""
@@ -193,18 +193,18 @@ class _Reader:
             if offset + size > len(self.data):
                 raise damaged(self.file, f"the buffer {number} lies behind the end of the file")
             return np.frombuffer(self.data, np.uint8, size, offset)
-        found = buffer.vector(_BUFFER["data"], np.uint8)
-        return found if found.size else None
+        content = buffer.vector(_BUFFER["data"], np.uint8)
+        return content if content.size else None
 
-    def _quantization(self, given: Flat | None) -> Quantization | None:
-        scales = given.vector(_QUANTIZATION["scale"], np.float32) if given is not None else np.zeros(0)
-        if given is None or not scales.size:
+    def _quantization(self, flat: Flat | None) -> Quantization | None:
+        scales = flat.vector(_QUANTIZATION["scale"], np.float32) if flat is not None else np.zeros(0)
+        if flat is None or not scales.size:
             return None
-        zeros = given.vector(_QUANTIZATION["zero_point"], np.int64)
+        zeros = flat.vector(_QUANTIZATION["zero_point"], np.int64)
         if zeros.size not in (0, 1, scales.size):
             raise damaged(self.file, "a tensor has other numbers of scales and zero points")
         zeros = np.broadcast_to(zeros if zeros.size else np.zeros(1, np.int64), scales.shape)
-        return Quantization(scales, zeros, given.number(_QUANTIZATION["quantized_dimension"], _I32))
+        return Quantization(scales, zeros, flat.number(_QUANTIZATION["quantized_dimension"], _I32))
 
     def _operator(self, operator: Flat, tensors: int) -> Operator:
         number = operator.number(_OPERATOR["opcode_index"], _U32)
@@ -228,10 +228,10 @@ class _Reader:
             options = getattr(self.schema, kind)()
             options.Init(self.data, table.place)
             fields = _fields(options.__class__)
-            made = Settings({snake: _option(options, name) for snake, name in fields})
-            if all(isinstance(v, (bool, int, float)) for v in made.values()):
-                self.known[key] = made
-            return made
+            settings = Settings({snake: _option(options, name) for snake, name in fields})
+            if all(isinstance(v, (bool, int, float)) for v in settings.values()):
+                self.known[key] = settings
+            return settings
         return Settings()
 
 
@@ -244,8 +244,8 @@ def _option(options: Any, name: str) -> Any:
 
 def _vector(table: Any, name: str) -> np.ndarray:
     """A vector of numbers; flatbuffers gives 0 for one that is missing."""
-    found = getattr(table, name + "AsNumpy")()
-    return found if isinstance(found, np.ndarray) else np.zeros(0, np.int64)
+    vector = getattr(table, name + "AsNumpy")()
+    return vector if isinstance(vector, np.ndarray) else np.zeros(0, np.int64)
 
 
 def _text(value: bytes | None) -> str:

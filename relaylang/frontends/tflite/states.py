@@ -35,22 +35,22 @@ def assigned(model: Model, graph: int, inputs: Sequence[Any]) -> dict[Variable, 
 
     `inputs` are the graph's operands: a `Variable` for a handle, anything else for others. `CALL_ONCE` does not count.
     """
-    found: dict[Variable, Tensor] = {}
+    variables: dict[Variable, Tensor] = {}
     start = (graph, _handles(inputs))
     waiting, seen = [start], {start}
     while waiting:
-        index, given = waiting.pop()
+        index, handles_in = waiting.pop()
         if not 0 <= index < len(model.subgraphs):
             continue
         subgraph = model.subgraphs[index]
-        handles = {i: h for i, h in zip(subgraph.inputs, given) if h is not None}
+        handles = {i: h for i, h in zip(subgraph.inputs, handles_in) if h is not None}
         for operator in subgraph.operators:
-            _note(found, index, subgraph.tensors, operator, handles)
+            _note(variables, index, subgraph.tensors, operator, handles)
             for call in _calls(operator, handles):
                 if call not in seen:
                     seen.add(call)
                     waiting.append(call)
-    return found
+    return variables
 
 
 def _handles(values: Iterable[Any]) -> tuple[Variable | None, ...]:
@@ -58,24 +58,24 @@ def _handles(values: Iterable[Any]) -> tuple[Variable | None, ...]:
 
 
 def _note(
-    found: dict[Variable, Tensor], graph: int, tensors: Sequence[Tensor], operator: Operator, handles: dict[int, Variable]
+    variables: dict[Variable, Tensor], graph: int, tensors: Sequence[Tensor], operator: Operator, handles: dict[int, Variable]
 ) -> None:
-    """Add what one layer assigns to `found`, and the handles that it makes to `handles`."""
+    """Add what one layer assigns to `variables`, and the handles that it makes to `handles`."""
     if operator.name == "VAR_HANDLE" and operator.outputs:
         handles[operator.outputs[0]] = handle_of(operator)
     elif operator.name == "ASSIGN_VARIABLE" and len(operator.inputs) == 2 and operator.inputs[0] in handles:
-        found.setdefault(handles[operator.inputs[0]], tensors[operator.inputs[1]])
+        variables.setdefault(handles[operator.inputs[0]], tensors[operator.inputs[1]])
     elif operator.name == "WHILE":
         handles.update({o: handles[i] for i, o in zip(operator.inputs, operator.outputs) if i in handles})
     for i in operator.inputs:
         if i >= 0 and tensors[i].is_variable and tensors[i].data is None:
-            found.setdefault(Variable(tensors[i].name, place=(graph, i)), tensors[i])
+            variables.setdefault(Variable(tensors[i].name, place=(graph, i)), tensors[i])
 
 
 def _calls(operator: Operator, handles: Mapping[int, Variable]) -> list[tuple[int, tuple[Variable | None, ...]]]:
     names, first = _CALLS.get(operator.name, ((), 0))
-    given = _handles(handles.get(i) for i in operator.inputs[first:])
-    return [(operator.options[n], given) for n in names if n in operator.options]
+    arguments = _handles(handles.get(i) for i in operator.inputs[first:])
+    return [(operator.options[n], arguments) for n in names if n in operator.options]
 
 
 def handle_of(operator: Operator) -> Variable:

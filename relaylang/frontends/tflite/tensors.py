@@ -35,10 +35,10 @@ OTHER = {5: "string", 8: "complex64", 11: "complex128", 13: "resource", 14: "var
 
 def dtype_of(number: int, file: str, name: str) -> str:
     """The element type of the schema's number. Raises `RelayError` for one that is newer than the schema."""
-    found = DTYPES.get(number) or OTHER.get(number)
-    if found is None:
+    dtype = DTYPES.get(number) or OTHER.get(number)
+    if dtype is None:
         raise damaged(file, f"{name} has the unknown element type {number}")
-    return found
+    return dtype
 
 
 def array_of(
@@ -74,10 +74,10 @@ def _index_vector(dimension: Any, what: str) -> np.ndarray:
 
     kind = getattr(dimension, f"Array{what}Type")()
     table = getattr(dimension, f"Array{what}")()
-    made = {1: Int32Vector, 2: Uint16Vector, 3: Uint8Vector}[kind]()
-    made.Init(table.Bytes, table.Pos)
-    found: np.ndarray = made.ValuesAsNumpy()
-    return found.astype(np.int64)
+    vector = {1: Int32Vector, 2: Uint16Vector, 3: Uint8Vector}[kind]()
+    vector.Init(table.Bytes, table.Pos)
+    indices: np.ndarray = vector.ValuesAsNumpy()
+    return indices.astype(np.int64)
 
 
 def _dense(values: np.ndarray, shape: tuple[int, ...], sparsity: Any, file: str, name: str) -> np.ndarray:
@@ -112,9 +112,9 @@ def _dense(values: np.ndarray, shape: tuple[int, ...], sparsity: Any, file: str,
         full[axis] = full[axis] * size[i] + at[rank + i]
     if any(p.size and (p.min() < 0 or p.max() >= n) for p, n in zip(full, shape)):
         raise damaged(file, f"{name} is sparse, and a value lies outside its shape")
-    made = np.zeros(shape, values.dtype)
-    made[tuple(full)] = values
-    return made
+    dense = np.zeros(shape, values.dtype)
+    dense[tuple(full)] = values
+    return dense
 
 
 __all__ = ["DTYPES", "OTHER", "PARTS", "array_of", "dtype_of"]

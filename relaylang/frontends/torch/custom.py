@@ -41,19 +41,19 @@ def kind_of(b: Builder, value: Any) -> str:
 def convert(b: Builder, custom: Custom, values: Sequence[Any]) -> Any:
     """The results of a conversion with their types: one expression, or a list of them."""
     inputs = [v.name if isinstance(v, DType) else v for v in values]
-    made = custom(list(inputs), [kind_of(b, v) for v in values])
-    if isinstance(made, (list, tuple)) and not isinstance(made, Expr):
-        return [adopt(b, m) for m in made]
-    found = adopt(b, made)
-    return b.fields(found) if isinstance(found.checked_type, TupleType) else found
+    converted = custom(list(inputs), [kind_of(b, v) for v in values])
+    if isinstance(converted, (list, tuple)) and not isinstance(converted, Expr):
+        return [adopt(b, m) for m in converted]
+    adopted = adopt(b, converted)
+    return b.fields(adopted) if isinstance(adopted.checked_type, TupleType) else adopted
 
 
 def adopt(b: Builder, made: Any) -> Expr:
     """An expression that was built elsewhere, with the types of its nodes."""
-    whole = made if isinstance(made, Expr) else getattr(made, "tuple_value", None)
-    if not isinstance(whole, Expr):
+    root = made if isinstance(made, Expr) else getattr(made, "tuple_value", None)
+    if not isinstance(root, Expr):
         raise Unsupported("its own conversion does not give a Relay expression")
-    pending = [(whole, False)]
+    pending = [(root, False)]
     while pending:
         node, ready = pending.pop()
         if node.checked_type is not None:
@@ -63,7 +63,7 @@ def adopt(b: Builder, made: Any) -> Expr:
             pending += [(c, False) for c in children(node) if not isinstance(c, Op)]
         else:
             _give(b, node)
-    return whole
+    return root
 
 
 def _give(b: Builder, node: Expr) -> None:

@@ -103,7 +103,7 @@ class Importer:
     def _inputs(self, scope: Scope) -> list[Var]:
         names = self.program.inputs
         check_names(self.file, self.options, names)
-        made = []
+        variables = []
         for name in names:
             meta = scope.graph.tensors.get(name, Meta((), "int64"))
             shape = self.options.shapes.get(name)
@@ -119,8 +119,8 @@ class Importer:
             self.builder.span = self.builder.listing.add(Layer("Input", "", (), (name,)))
             variable = self.builder.variable(self.builder.unique(name), TensorType(extents, dtype))
             scope.values[name] = variable if parts is None else unpaired(self.builder, variable)
-            made.append(variable)
-        return made
+            variables.append(variable)
+        return variables
 
     def convert_graph(self, graph: Graph, args: Sequence[Any]) -> list[Any]:
         """The results of a graph inside a call, converted in place."""
@@ -140,33 +140,33 @@ class Importer:
         for call in scope.graph.nodes:
             layer = Layer(call.target, call.layer, tuple(names_in(call.args.values())), tuple(names_in(call.outputs)))
             b.span = span = b.listing.add(layer)
-            made: Any = MISSING
+            converted: Any = MISSING
             try:
-                made = self._call(scope, call)
+                converted = self._call(scope, call)
             except Skipped:
                 pass
             except Unsupported as why:
                 self.report.unsupported(call.target, layer.label, span, why.reason)
                 if self.options.partial and not call.target.rsplit(".", 1)[0].endswith("_"):
-                    made = self._external(scope, call)
+                    converted = self._external(scope, call)
             except Exception as wrong:
                 operands = [scope.values.get(name) for name in layer.inputs]
                 self.errors += failure(wrong, layer, span, operands)
-            self._bind(scope, call, made, span)
+            self._bind(scope, call, converted, span)
 
-    def _bind(self, scope: Scope, call: Call, made: Any, span: Span) -> None:
+    def _bind(self, scope: Scope, call: Call, converted: Any, span: Span) -> None:
         """Give the results their names. One result that is a list of tensors has a name for each."""
-        results = made if isinstance(made, (list, tuple)) else [made]
+        results = converted if isinstance(converted, (list, tuple)) else [converted]
         names: list[Any] = []
         for output in call.outputs:
             names += output if isinstance(output, list) else [output]
         for i, name in enumerate(names):
             if isinstance(name, Ref):
-                scope.values[name.name] = MISSING if made is MISSING or i >= len(results) else results[i]
-                if made is not MISSING and i >= len(results) and name.name in scope.used:
+                scope.values[name.name] = MISSING if converted is MISSING or i >= len(results) else results[i]
+                if converted is not MISSING and i >= len(results) and name.name in scope.used:
                     said = f"its result {i} is not computed"
                     self.report.unsupported(call.target, call.layer or name.name, span, said)
-        if made is not MISSING:
+        if converted is not MISSING:
             scope.memory.follow(call, names)
 
     def result_of(self, scope: Scope, call: Call) -> Any:
@@ -202,29 +202,29 @@ class Importer:
         have = scope.value(target.name)
         own, rule = custom.find(self.converters, call.target), self.rules.find(values_only(call.target))
         if own is not None:
-            made = custom.convert(b, own, [scope.resolve(a) for a in call.args.values()])
+            outcome = custom.convert(b, own, [scope.resolve(a) for a in call.args.values()])
         elif rule is not None:
             self._check(scope, call)
-            made = chosen(rule.convert, Node(scope, call), values_only(call.target).removeprefix("aten."))
+            outcome = chosen(rule.convert, Node(scope, call), values_only(call.target).removeprefix("aten."))
         else:
             raise Unsupported
-        made = made[0] if isinstance(made, (list, tuple)) else made
-        made = self._as_written(made, have)
-        scope.memory.write(target.name, made)
+        outcome = outcome[0] if isinstance(outcome, (list, tuple)) else outcome
+        outcome = self._as_written(outcome, have)
+        scope.memory.write(target.name, outcome)
         for name in call.outputs:
             if isinstance(name, Ref):
                 scope.memory.view(name.name, View(target.name, Call("aten.alias", {"self": target}, (name,)), 0))
-        return made
+        return outcome
 
-    def _as_written(self, made: Any, have: Any) -> Any:
+    def _as_written(self, value: Any, have: Any) -> Any:
         """A value with the element type and the shape of the tensor that takes it."""
         b = self.builder
-        if isinstance(made, Complex) or isinstance(have, Complex):
-            if not isinstance(made, Complex) or not isinstance(have, Complex):
+        if isinstance(value, Complex) or isinstance(have, Complex):
+            if not isinstance(value, Complex) or not isinstance(have, Complex):
                 raise Unsupported("it writes complex numbers into real ones, or real into complex ones")
-            return Complex(self._as_written(made.real, have.real), self._as_written(made.imaginary, have.imaginary))
-        made = b.cast(made, b.dtype(have))
-        return broadcast_to(b, made, b.shape_of(have)) if b.rank(made) != b.rank(have) else made
+            return Complex(self._as_written(value.real, have.real), self._as_written(value.imaginary, have.imaginary))
+        value = b.cast(value, b.dtype(have))
+        return broadcast_to(b, value, b.shape_of(have)) if b.rank(value) != b.rank(have) else value
 
     def _external(self, scope: Scope, call: Call) -> Any:
         node = Node(scope, call)

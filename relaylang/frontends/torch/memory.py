@@ -148,20 +148,20 @@ class Memory:
             sure = None if None in metas else metas[0].dtype == metas[1].dtype and not call.args.get("copy")  # type: ignore[union-attr]
         if sure is False:
             return
-        for i, made in enumerate(names):
-            if isinstance(made, Ref):
-                self.view(made.name, View(base.name, call, i))
+        for i, ref in enumerate(names):
+            if isinstance(ref, Ref):
+                self.view(ref.name, View(base.name, call, i))
                 if sure is None:
-                    self._unsure.add(made.name)
+                    self._unsure.add(ref.name)
 
     def view(self, name: str, view: View) -> None:
         """Note one view."""
         self._views[name] = view
         self._children.setdefault(view.base, []).append(name)
 
-    def _shares(self, base: str, made: str) -> bool | None:
+    def _shares(self, base: str, reshaped: str) -> bool | None:
         """Whether a reshape shows the same memory; None where the file does not tell it."""
-        have, new = self.scope.graph.tensors.get(base), self.scope.graph.tensors.get(made)
+        have, new = self.scope.graph.tensors.get(base), self.scope.graph.tensors.get(reshaped)
         if have is None or new is None:
             return None
         if in_order(have):
@@ -188,8 +188,8 @@ class Memory:
             self.scope.values[late] = self._again(self._views[late])
 
     def _again(self, view: View) -> Any:
-        made = self.scope.importer.result_of(self.scope, view.call)
-        return made[view.index] if isinstance(made, (list, tuple)) else made
+        result = self.scope.importer.result_of(self.scope, view.call)
+        return result[view.index] if isinstance(result, (list, tuple)) else result
 
     def write(self, name: str, value: Any) -> None:
         """Give a tensor a new value, and with it all that shares its memory."""
@@ -257,8 +257,8 @@ class Memory:
         if positions is None or np.unique(positions).size != positions.size:
             raise Unsupported("it writes into a view whose elements lie at computed places, or share a place")
         flat = b.reshape_exactly(base, [numbers.size])
-        made = b.op("scatter_elements", flat, b.const(positions.reshape(-1)), b.reshape_exactly(value, [positions.size]), axis=0)
-        return b.reshape_exactly(made, list(shape))
+        updated = b.op("scatter_elements", flat, b.const(positions.reshape(-1)), b.reshape_exactly(value, [positions.size]), axis=0)
+        return b.reshape_exactly(updated, list(shape))
 
 
 def names_in(values: Any) -> list[str]:

@@ -77,10 +77,10 @@ class Node:
 
     def flat_outputs(self) -> list[Any]:
         """The results in one list."""
-        found: list[Any] = []
+        outputs: list[Any] = []
         for o in self.call.outputs:
-            found += o if isinstance(o, list) else [o]
-        return found
+            outputs += o if isinstance(o, list) else [o]
+        return outputs
 
     def ints(self, name: str, default: Sequence[int] | None = None) -> list[int]:
         """A list of whole numbers that are known; one number is a list of itself."""
@@ -104,10 +104,10 @@ class Node:
 
     def _known(self, name: str, value: Any) -> Any:
         if isinstance(value, Expr):
-            found = self.b.value(value)
-            if found is not None and found.size != 1:
-                raise Malformed(f"the argument {name} is a tensor of {found.size} elements; it must be a whole number")
-            return None if found is None else int(found.reshape(()))
+            array = self.b.value(value)
+            if array is not None and array.size != 1:
+                raise Malformed(f"the argument {name} is a tensor of {array.size} elements; it must be a whole number")
+            return None if array is None else int(array.reshape(()))
         if not isinstance(value, (bool, int, float)) or value != value or abs(value) == float("inf"):
             raise Malformed(f"the argument {name} is {str(value)[:40]!r}; it must be a whole number")
         return int(value)
@@ -154,10 +154,10 @@ class Node:
 
     def tensors(self, name: str, args: Sequence[Any]) -> list[Expr]:
         """The results of a graph as expressions; numbers become constants."""
-        made = self.body(name, args)
-        if any(m is None or isinstance(m, (str, list, Complex)) for m in made):
+        results = self.body(name, args)
+        if any(m is None or isinstance(m, (str, list, Complex)) for m in results):
             raise Unsupported("a graph inside it gives something that is no tensor")
-        return [m if isinstance(m, Expr) else self.b.const(m) for m in made]
+        return [m if isinstance(m, Expr) else self.b.const(m) for m in results]
 
 
 def on_axes(convert: Callable[[Node], Any], default: int | None = None) -> Callable[[Node], Any]:
@@ -173,15 +173,15 @@ def on_axes(convert: Callable[[Node], Any], default: int | None = None) -> Calla
             return convert(n)
         tensors = {a: n.get(a) for a in (name, "index", "source", "src", "x2")}
         ranked = {a: n.b.unsqueeze(t, [0]) for a, t in tensors.items() if isinstance(t, Expr) and not n.b.rank(t)}
-        made = convert(n.replaced(ranked))
-        results = [n.b.squeeze(m, [-1]) if n.b.rank(m) and n.b.shape(m)[-1] == 1 else m for m in _listed(made)]
-        return results if isinstance(made, (list, tuple)) else results[0]
+        converted = convert(n.replaced(ranked))
+        results = [n.b.squeeze(m, [-1]) if n.b.rank(m) and n.b.shape(m)[-1] == 1 else m for m in _listed(converted)]
+        return results if isinstance(converted, (list, tuple)) else results[0]
 
     return lifted
 
 
-def _listed(made: Any) -> list[Any]:
-    return list(made) if isinstance(made, (list, tuple)) else [made]
+def _listed(converted: Any) -> list[Any]:
+    return list(converted) if isinstance(converted, (list, tuple)) else [converted]
 
 
 __all__ = ["Node", "on_axes"]

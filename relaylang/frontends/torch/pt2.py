@@ -179,25 +179,25 @@ class _Reader:
         if kind not in keys:
             raise damaged(self.file, f"the program has an input of the kind {kind}")
         name = entry[keys[kind]]
-        found = weights.get(name, constants.get(name))
-        if found is None:
+        value = weights.get(name, constants.get(name))
+        if value is None:
             raise damaged(self.file, f"the archive has no value for {name}")
-        values[_text(entry["arg"]["name"])] = (_text(name), found)
+        values[_text(entry["arg"]["name"])] = (_text(name), value)
 
     def _tensors(self, folder: str, config: str) -> dict[str, np.ndarray]:
         """The tensors of a folder by their names in the program."""
         if f"{folder}/{config}" not in self.names:
             return {}
         stores: dict[str, bytes] = {}
-        found = {}
+        tensors = {}
         for name, entry in self._json(f"{folder}/{config}")["config"].items():
             if entry.get("use_pickle") or entry.get("tensor_meta") is None:
                 continue  # a script object; it is missed only where the graph uses it
             path = f"{folder}/{entry['path_name']}"
             if path not in stores:
                 stores[path] = self._member(path)
-            found[name] = self._tensor(stores[path], entry["tensor_meta"], name)
-        return found
+            tensors[name] = self._tensor(stores[path], entry["tensor_meta"], name)
+        return tensors
 
     def _tensor(self, store: bytes, meta: Any, name: str) -> np.ndarray:
         """A strided view of a storage's bytes; every element lies inside."""
@@ -233,27 +233,27 @@ def _outputs(specs: Any) -> tuple[tuple[Any, ...], tuple[tuple[str, str], ...]]:
     return tuple(outputs), tuple(mutations)
 
 
-def _graph(given: Any, file: str, depth: int = 0) -> Graph:
+def _graph(graph: Any, file: str, depth: int = 0) -> Graph:
     if depth > 64:
         raise damaged(file, "graphs are nested more than 64 deep")
-    inputs = tuple([_input_name(next(iter(i.values()))) for i in given["inputs"]])
+    inputs = tuple([_input_name(next(iter(i.values()))) for i in graph["inputs"]])
     nodes = []
-    for node in given["nodes"]:
+    for node in graph["nodes"]:
         args = {}
         for number, entry in enumerate(node["inputs"]):
             args[entry["name"] or str(number)] = _argument(entry["arg"], file, depth)
         outputs = tuple([_argument(o) for o in node["outputs"]])
         stack = (node.get("metadata") or {}).get("nn_module_stack", "")
         nodes.append(Node(node["target"].removeprefix("torch.ops."), args, outputs, _layer(stack)))
-    tensors = {n: _meta(m) for n, m in given["tensor_values"].items()}
-    return Graph(inputs, tuple([_argument(o) for o in given["outputs"]]), tuple(nodes), tensors)
+    tensors = {n: _meta(m) for n, m in graph["tensor_values"].items()}
+    return Graph(inputs, tuple([_argument(o) for o in graph["outputs"]]), tuple(nodes), tensors)
 
 
-def _input_name(given: Any) -> str:
+def _input_name(argument: Any) -> str:
     """The name of a graph's input; "" for a number, which nothing names."""
-    if not isinstance(given, Mapping):
+    if not isinstance(argument, Mapping):
         return ""
-    return _text(given.get("name") or given.get("as_name") or "")
+    return _text(argument.get("name") or argument.get("as_name") or "")
 
 
 def _layer(stack: str) -> str:
@@ -262,19 +262,19 @@ def _layer(stack: str) -> str:
     return parts[1] if len(parts) > 2 else ""
 
 
-def _meta(given: Any) -> Meta:
-    sizes, strides = (tuple([int(d["as_int"]) if "as_int" in d else None for d in given[k]]) for k in ("sizes", "strides"))
-    return Meta(sizes, DTYPES.get(given["dtype"], ""), strides)
+def _meta(meta: Any) -> Meta:
+    sizes, strides = (tuple([int(d["as_int"]) if "as_int" in d else None for d in meta[k]]) for k in ("sizes", "strides"))
+    return Meta(sizes, DTYPES.get(meta["dtype"], ""), strides)
 
 
-def _number(given: Any) -> Any:
+def _number(argument: Any) -> Any:
     """A number that may depend on extents."""
-    return Ref(given["as_name"]) if "as_name" in given else next(iter(given.values()))
+    return Ref(argument["as_name"]) if "as_name" in argument else next(iter(argument.values()))
 
 
-def _argument(given: Any, file: str = "", depth: int = 0) -> Any:
+def _argument(argument: Any, file: str = "", depth: int = 0) -> Any:
     """An argument: numbers, texts, lists of them, `Ref`, `DType`, `Graph` or None."""
-    ((kind, value),) = given.items()
+    ((kind, value),) = argument.items()
     match kind:
         case "as_none" | "as_layout" | "as_device" | "as_memory_format":
             return None

@@ -43,9 +43,9 @@ def _computed(b: Builder, x: Expr, value: Expr, axis: int, start: Any, end: Any,
 def _bounds(b: Builder, x: Expr, axis: int, *bounds: Any) -> list[Expr]:
     """Begin, end and stride as vectors of all axes."""
     vectors = []
-    for given, other in zip(bounds, (0, _FAR, 1)):
+    for bound, other in zip(bounds, (0, _FAR, 1)):
         cells: list[Expr] = [b.const(np.array([other], np.int64))] * b.rank(x)
-        number = given if isinstance(given, Expr) else b.const(min(given, _FAR), "int64")
+        number = bound if isinstance(bound, Expr) else b.const(min(bound, _FAR), "int64")
         cells[axis] = b.reshape(b.cast(number, "int64"), [1])
         vectors.append(b.concat(cells, 0))
     return vectors

@@ -23,10 +23,10 @@ def optimized(func: Function) -> Function:
     plain = Function(func.params, func.body, func.ret_type, func.type_params, {}, func.span)
     mod = IRModule.from_expr(plain)
     check(mod)
-    made = OPTIMIZERS[compiler](mod)
-    if not isinstance(made, IRModule) or "main" not in made:
+    optimised = OPTIMIZERS[compiler](mod)
+    if not isinstance(optimised, IRModule) or "main" not in optimised:
         raise RelayError(error("R0503", f"the optimizer of {compiler} returned no module with @main", func.span))
-    return made["main"].with_attrs(dict(func.attrs))
+    return optimised["main"].with_attrs(dict(func.attrs))
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,13 @@ class PartitionGraph(Pass):
     bind_constants: bool = True
 
     def run(self, mod: IRModule) -> IRModule:
-        made = partition_graph(mod, self.mod_name, self.bind_constants)
+        partitioned = partition_graph(mod, self.mod_name, self.bind_constants)
 
         def done(gv: GlobalVar, func: Function) -> Function:
             return func if gv in mod.functions else optimized(func)
 
-        return made.with_functions({gv: done(gv, func) for gv, func in made.functions.items()}) if OPTIMIZERS else made
+        return (
+            partitioned.with_functions({gv: done(gv, func) for gv, func in partitioned.functions.items()})
+            if OPTIMIZERS
+            else partitioned
+        )

@@ -20,13 +20,13 @@ _RECIPE = re.compile(r'^RECIPE = Recipe\(\s*"([^"]+)"', re.M)
 @cache
 def _files() -> dict[str, str]:
     """Each accelerator's name and its module."""
-    found: dict[str, str] = {}
+    modules: dict[str, str] = {}
     folders = [Path(path) for path in __path__]
     for file in sorted([f for path in folders for f in (*path.glob("[!_]*.py"), *path.glob("*/__init__.py"))]):
         own = _RECIPE.search(file.read_text(encoding="utf-8"))
         if own is not None:
-            found[own[1]] = file.parent.name if file.stem == "__init__" else file.stem
-    return found
+            modules[own[1]] = file.parent.name if file.stem == "__init__" else file.stem
+    return modules
 
 
 def target_names() -> list[str]:

@@ -49,14 +49,14 @@ def copy_of(node: Expr) -> tuple[Expr, VirtualDevice, VirtualDevice] | None:
 def placed(body: Expr, device: VirtualDevice, fixed: bool = True) -> Expr:
     """The value, said to lie on a device; with `fixed` whoever uses it finds it there."""
     inner = on_device_of(body)
-    made = _call(
+    annotation = _call(
         ON_DEVICE,
         inner.body if inner is not None and fixed else body,
         virtual_device=device,
         constrain_result=fixed,
         constrain_body=True,
     )
-    return retype(made, body)
+    return retype(annotation, body)
 
 
 def fixed(body: Expr, device: VirtualDevice) -> Expr:

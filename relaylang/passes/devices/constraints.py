@@ -70,18 +70,18 @@ class Constraints:
 
     def device(self, expr: Expr) -> VirtualDevice:
         """Where a value lies, looking through `on_device`; known once the defaults are set."""
-        found = self.domains.device(self.domain(stripped(expr)))
-        return self.config.canonical(found.filled(self.config.default))
+        device = self.domains.device(self.domain(stripped(expr)))
+        return self.config.canonical(device.filled(self.config.default))
 
     def device_of_domain(self, domain: int) -> VirtualDevice:
         return self.config.canonical(self.domains.device(domain).filled(self.config.default))
 
     def callee(self, call: Call) -> tuple[int, ...]:
         """The domains of a callee's parameters and of its result. Each call of an operator has its own."""
-        found = self._callees.get(id(call))
-        if found is None:
-            found = self._callees[id(call)] = self._new_callee(call)
-        return found
+        domains = self._callees.get(id(call))
+        if domains is None:
+            domains = self._callees[id(call)] = self._new_callee(call)
+        return domains
 
     def _new_callee(self, call: Call) -> tuple[int, ...]:
         domains, canonical = self.domains, self.config.canonical
@@ -116,11 +116,11 @@ class Constraints:
         elif rule.result is Place.ATTRIBUTE:
             device = VirtualDevice.of(getattr(call.attrs, "virtual_device", None))
             result = self.domains.new(self.config.canonical(device))
-        made = [
+        params = [
             self._host if p is Place.HOST else result if p is Place.RESULT else self.domains.of_type(a.checked_type)
             for p, a in zip(rule.operands, call.args, strict=False)
         ]
-        return (*made, result)
+        return (*params, result)
 
     # -- constraints
 
@@ -136,9 +136,9 @@ class Constraints:
             self._agree(self.domain(node), self.domain(child), child, f"{who} wants this value")
 
     def _placed(self, node: Expr, device: object, part: int, who: str) -> None:
-        given = VirtualDevice.of(device)
-        if given.known:
-            wanted = self.domains.of_type(node.checked_type, self.config.canonical(given))
+        known_device = VirtualDevice.of(device)
+        if known_device.known:
+            wanted = self.domains.of_type(node.checked_type, self.config.canonical(known_device))
             self._agree(wanted, part, node, f"the annotation of {who} says")
 
     def _collect(self, node: Expr) -> None:

@@ -42,11 +42,11 @@ class Domains:
 
     def of_type(self, ty: Type | None, device: VirtualDevice = UNKNOWN) -> int:
         """A domain for values of a type. The device is that of the value, or of a function's final result."""
-        cell = made = self.new(ty=ty)
+        cell = domain = self.new(ty=ty)
         while device.known and (parts := self.parts(cell)) is not None:
             cell = parts[-1]
         self._device[cell] = device
-        return made
+        return domain
 
     def find(self, cell: int) -> int:
         while self._parent[cell] != cell:

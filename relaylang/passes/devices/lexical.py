@@ -16,7 +16,7 @@ def devices_of(expr: Expr, mod: IRModule | None = None) -> dict[Expr, VirtualDev
     have their own devices. Operators and constructors have none. `mod` holds the functions that it calls. Raises
     `RelayError` (R0529).
     """
-    found: dict[Expr, VirtualDevice] = {}
+    devices: dict[Expr, VirtualDevice] = {}
     of_variables: dict[Var, VirtualDevice] = {}
 
     def device(node: Expr, around: VirtualDevice) -> VirtualDevice:
@@ -35,14 +35,14 @@ def devices_of(expr: Expr, mod: IRModule | None = None) -> dict[Expr, VirtualDev
     stack = [(expr, UNKNOWN)]
     while stack:
         node, around = stack.pop()
-        if node in found or isinstance(node, (Op, Constructor)):
+        if node in devices or isinstance(node, (Op, Constructor)):
             continue
         if isinstance(node, Function):
             of_variables.update((p, VirtualDevice.of(p.virtual_device)) for p in node.params)
         elif isinstance(node, Let):
             of_variables[node.variable] = device(node.value, around)
-        here = found[node] = device(node, around)
+        here = devices[node] = device(node, around)
         own = (node.variable,) if isinstance(node, Let) else node.params if isinstance(node, Function) else ()
         below = here if isinstance(node, (Call, Function)) else around
         stack += [(child, below) for child in (*own, *inside(node))[::-1]]
-    return found
+    return devices

@@ -74,18 +74,18 @@ def plan_devices(mod: IRModule, config: CompilationConfig) -> IRModule:
         if wrong:
             raise RelayError(wrong[:_MOST])
         functions = {gv: _separated(_settled(func), config) for gv, func in planned.items()}
-        found = Constraints(functions, mod, config)
-        if found.problems:
-            raise RelayError(found.problems[:_MOST])
-        found.set_defaults()
-        writer = _Writer(found)
+        constraints = Constraints(functions, mod, config)
+        if constraints.problems:
+            raise RelayError(constraints.problems[:_MOST])
+        constraints.set_defaults()
+        writer = _Writer(constraints)
         new = {gv: writer.written(functions[gv]) if gv in functions else func for gv, func in mod.functions.items()}
     return mod.with_functions(new)  # type: ignore[arg-type]
 
 
 def _wrong_devices(func: Function, config: CompilationConfig) -> list[Diagnostic]:
     """The errors for devices that a function names, at their places: an invalid device, or one without a target."""
-    found = []
+    errors = []
     for node in upwards(func):
         named: list[Any] = []
         if isinstance(node, Function):
@@ -96,8 +96,8 @@ def _wrong_devices(func: Function, config: CompilationConfig) -> list[Diagnostic
             try:
                 config.canonical(VirtualDevice.of(value))
             except RelayError as wrong:
-                found += [error(d.code, d.title, node.span, notes=d.notes) for d in wrong.diagnostics]
-    return found
+                errors += [error(d.code, d.title, node.span, notes=d.notes) for d in wrong.diagnostics]
+    return errors
 
 
 def _rebuilt(node: Expr, done: dict[int, Expr]) -> Expr:

@@ -196,8 +196,8 @@ class VirtualDevice(MetaNode):
 
     def filled(self, other: VirtualDevice) -> VirtualDevice:
         """This device, with its unknown parts taken from `other`. Its target is taken where it compiles for the device."""
-        whole = self.device_type >= 0 and self.virtual_device_id >= 0 and self.target is not None
-        if whole and (self.memory_scope or not other.memory_scope):
+        is_full = self.device_type >= 0 and self.virtual_device_id >= 0 and self.target is not None
+        if is_full and (self.memory_scope or not other.memory_scope):
             return self
         kind = self.device_type if self.device_type >= 0 else other.device_type
         target = self.target
@@ -226,11 +226,11 @@ class CompilationConfig:
         """The device with its target, which is one of the configuration's; equal ones are one object.
 
         Raises `RelayError` (R0529) where there is no target for it."""
-        found = self._known.get(device)
-        if found is None:
-            whole = _with_target(self.targets, device)
-            found = self._known[device] = self._known.setdefault(whole, whole)
-        return found
+        canonical_device = self._known.get(device)
+        if canonical_device is None:
+            full = _with_target(self.targets, device)
+            canonical_device = self._known[device] = self._known.setdefault(full, full)
+        return canonical_device
 
 
 def _with_target(targets: tuple[MetaNode, ...], device: VirtualDevice) -> VirtualDevice:
@@ -255,10 +255,10 @@ def make_compilation_config(ctx: PassContext, targets: Any, target_host: Any = N
     "llvm". Operators run on the context's `relay.fallback_device_type`, else on the one kind of device that there is,
     else on the CPU. Raises `RelayError` (R0529).
     """
-    given: Iterable[Any] = targets.values() if isinstance(targets, Mapping) else targets
-    if isinstance(targets, (str, MetaNode)) or not isinstance(given, Iterable):
-        given = [targets]
-    nodes = tuple([target_node(t) for t in given])
+    listed: Iterable[Any] = targets.values() if isinstance(targets, Mapping) else targets
+    if isinstance(targets, (str, MetaNode)) or not isinstance(listed, Iterable):
+        listed = [targets]
+    nodes = tuple([target_node(t) for t in listed])
     if not nodes:
         raise RelayError(error("R0529", "at least one target is needed"))
     kinds = [kind_of(t) for t in nodes]

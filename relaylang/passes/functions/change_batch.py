@@ -30,17 +30,17 @@ class ChangeBatch(Pass):
     batch_size: int = 16
 
     def run(self, mod: IRModule) -> IRModule:
-        made, left = {}, dict(self.data)
+        functions, left = {}, dict(self.data)
         for gv, func in mod.functions.items():
             named = {p: key for p in func.params for key in (p, p.name_hint) if key in self.data}
             types = {p: with_extent(p.checked_type, self.data[key], self.batch_size) for p, key in named.items()}
             for key in named.values():
                 left.pop(key, None)
-            made[gv] = with_inputs(func, types) if types else func
+            functions[gv] = with_inputs(func, types) if types else func
         if left:
             missing = next(iter(left))
             name = missing.name_hint if isinstance(missing, Var) else missing
             raise RelayError(error("R0501", f"ChangeBatch: no function has a parameter %{name}"))
-        new = mod.with_functions(made)
+        new = mod.with_functions(functions)
         check(new)
         return new

@@ -60,7 +60,7 @@ def _function_test() -> HasPart:
     return HasPart(lambda part: isinstance(part, FuncType))
 
 
-def _match(formal: Type, actual: Type, found: dict[TypeVar, Type]) -> None:
+def _match(formal: Type, actual: Type, bindings: dict[TypeVar, Type]) -> None:
     """Which types stand for the type variables of `formal`."""
     stack = [(formal, actual)]
     seen: set[tuple[int, int]] = set()
@@ -71,8 +71,8 @@ def _match(formal: Type, actual: Type, found: dict[TypeVar, Type]) -> None:
         seen.add((id(f), id(a)))
         many = isinstance(a, FuncType) and bool(a.type_params)
         if isinstance(f, TypeVar):
-            if f in found and not many:
-                found[f] = a
+            if f in bindings and not many:
+                bindings[f] = a
         elif type(f) is type(a) and not many:
             stack.extend(reversed(list(zip(parts(f), parts(a)))))
 
@@ -95,9 +95,9 @@ class _Copies:
             gv, types, name = self.wanted.pop()
             func = self.mod.functions[gv]
             new[name] = self.copy(func, dict(zip(func.type_params, types)))
-        made = IRModule(new, self.mod.type_definitions, self.mod.attrs)
-        check(made)
-        return made
+        copied = IRModule(new, self.mod.type_definitions, self.mod.attrs)
+        check(copied)
+        return copied
 
     def polymorphic(self, expr: Expr) -> bool:
         """Whether a function has type parameters that its uses fix."""
@@ -114,9 +114,9 @@ class _Copies:
         assert isinstance(gv, GlobalVar)
         formal = func.checked_type
         assert isinstance(formal, FuncType)
-        found: dict[TypeVar, Type] = {p: p for p in formal.type_params}
-        _match(FuncType(formal.arg_types, formal.ret_type), ty, found)
-        key = (gv, tuple(found.values()))
+        bindings: dict[TypeVar, Type] = {p: p for p in formal.type_params}
+        _match(FuncType(formal.arg_types, formal.ret_type), ty, bindings)
+        key = (gv, tuple(bindings.values()))
         if key not in self.names:
             if len(self.names) > _MOST_COPIES:
                 raise _refuse(f"@{gv.name_hint} is used at types without end", func)
@@ -144,19 +144,19 @@ class _Copies:
             return self.used(value, ty)
         assert isinstance(value, Function) and isinstance(value.checked_type, FuncType)
         formal = value.checked_type
-        found: dict[TypeVar, Type] = {p: p for p in formal.type_params}
-        _match(FuncType(formal.arg_types, formal.ret_type), ty, found)
-        return self.copy(value, {**types, **found}, fresh)
+        bindings: dict[TypeVar, Type] = {p: p for p in formal.type_params}
+        _match(FuncType(formal.arg_types, formal.ret_type), ty, bindings)
+        return self.copy(value, {**types, **bindings}, fresh)
 
     def taken_types(self, call: Call, closed: Callable[[Type], Type]) -> tuple[Type, ...]:
         """The types at which a call's operands are taken."""
         formal = call.op.checked_type
         if isinstance(call.op, Constructor) or not isinstance(formal, FuncType):
             raise _refuse("a polymorphic function is an operand of a call that takes any type", call)
-        found: dict[TypeVar, Type] = {p: p for p in formal.type_params}
+        bindings: dict[TypeVar, Type] = {p: p for p in formal.type_params}
         actual = FuncType([closed(type_of(a)) for a in call.args], closed(type_of(call)))
-        _match(FuncType(formal.arg_types, formal.ret_type), actual, found)
-        known = {p: t for p, t in found.items() if p is not t}
+        _match(FuncType(formal.arg_types, formal.ret_type), actual, bindings)
+        known = {p: t for p, t in bindings.items() if p is not t}
         own = replacing(lambda v: known.get(v) if isinstance(v, TypeVar) else None)
         return tuple([closed(own(t)) for t in formal.arg_types])
 
@@ -184,25 +184,25 @@ class _Copies:
             elif places:
                 raise _refuse("a polymorphic function is a value", node)
             inner = tuple(operands)
-            made: Expr
+            copied: Expr
             if isinstance(node, GlobalVar):
-                made = node
+                copied = node
             elif isinstance(node, Call) and isinstance(node.op, GlobalVar):
                 wanted = FuncType([closed(type_of(a)) for a in node.args], closed(type_of(node)))
-                made = Call(self.used(node.op, wanted), inner[:-1], node.attrs, (), node.span)
+                copied = Call(self.used(node.op, wanted), inner[:-1], node.attrs, (), node.span)
             elif isinstance(node, Function):
-                ret = written(closed(node.checked_type.ret_type)) if isinstance(node.checked_type, FuncType) else None
-                made = Function([fresh[p] for p in node.params], inner[0], ret, (), node.attrs, node.span)
+                ret_type = written(closed(node.checked_type.ret_type)) if isinstance(node.checked_type, FuncType) else None
+                copied = Function([fresh[p] for p in node.params], inner[0], ret_type, (), node.attrs, node.span)
             elif isinstance(node, Let):
-                made = Let(fresh[node.variable], inner[0], inner[1], node.span)
+                copied = Let(fresh[node.variable], inner[0], inner[1], node.span)
             elif isinstance(node, Match):
                 clauses = [Clause(map_pattern(c.lhs, fresh), r, c.span) for c, r in zip(node.clauses, inner[1:])]
-                made = Match(inner[0], clauses, node.complete, node.span)
+                copied = Match(inner[0], clauses, node.complete, node.span)
             elif isinstance(node, Call):
-                made = Call(inner[-1], inner[:-1], node.attrs, (), node.span)
+                copied = Call(inner[-1], inner[:-1], node.attrs, (), node.span)
             else:
-                made = rebuild(node, inner)
-            done[id(node)] = made
+                copied = rebuild(node, inner)
+            done[id(node)] = copied
         result = done[id(func)]
         assert isinstance(result, Function)
         return result
@@ -230,10 +230,10 @@ class _FirstOrder:
 
     def constructor(self, ty: Type, inputs: list[Type], target: GlobalVar) -> Constructor:
         gtv, _, constructors, targets = self.kind(ty)
-        made = Constructor(f"{gtv.name_hint}_{len(constructors)}", inputs, gtv, len(constructors))
-        constructors.append(made)
+        constructor = Constructor(f"{gtv.name_hint}_{len(constructors)}", inputs, gtv, len(constructors))
+        constructors.append(constructor)
         targets.append(target)
-        return made
+        return constructor
 
     def function(self, func: Function) -> Function:
         normal = convert(func, let_results=False)
@@ -267,8 +267,8 @@ class _FirstOrder:
                 params = [fresh.get(p, p) for p in node.params]
                 ty = node.checked_type
                 assert isinstance(ty, FuncType)
-                made = Function(params, self.value(node.body, done), written(self.encoded(ty.ret_type)), (), node.attrs, node.span)
-                done[id(node)] = made if node is normal else self.lift(made, ty, fresh.get(own[id(node)]))
+                function = Function(params, self.value(node.body, done), written(self.encoded(ty.ret_type)), (), node.attrs, node.span)
+                done[id(node)] = function if node is normal else self.lift(function, ty, fresh.get(own[id(node)]))
             elif isinstance(node, Let):
                 done[id(node)] = Let(
                     fresh.get(node.variable, node.variable), self.value(node.value, done), self.value(node.body, done), node.span
@@ -295,16 +295,16 @@ class _FirstOrder:
         """A function as a value: a function of the module, and the constructor that carries what it uses."""
         used = [v for v in free_vars(func) if v is not own]
         target = GlobalVar(free_name("lifted", self.taken))
-        made = self.constructor(ty, [self.encoded(type_of(v)) for v in used], target)
+        constructor = self.constructor(ty, [self.encoded(type_of(v)) for v in used], target)
         inside = {v: Var(v.name_hint, self.encoded(type_of(v)), v.span) for v in used}
         body = copy_with(func, dict(inside))
         assert isinstance(body, Function)
         inner = body.body
         if own is not None:
             itself = Var(own.name_hint, own.type_annotation, own.span)
-            inner = Let(itself, Call(made, list(inside.values())), copy_with(inner, {own: itself}))
+            inner = Let(itself, Call(constructor, list(inside.values())), copy_with(inner, {own: itself}))
         self.lifted[target] = Function([*inside.values(), *body.params], inner, func.ret_type, (), func.attrs, func.span)
-        return Call(made, used, span=func.span)
+        return Call(constructor, used, span=func.span)
 
     def applies(self) -> tuple[dict[GlobalVar, Function], dict[GlobalTypeVar, TypeData]]:
         functions: dict[GlobalVar, Function] = {}
@@ -357,12 +357,12 @@ def defunctionalize_function(func: Function, mod: IRModule) -> Function:
     `func` is one of the module's, else it stands for `@main`. Raises `RelayError` as `defunctionalize`.
     """
     name = next((gv.name_hint for gv, f in mod.functions.items() if f is func), "main")
-    whole = IRModule(mod.functions, mod.type_definitions, mod.attrs)
-    whole[name] = func
-    check(whole)
-    made = defunctionalize(whole, (name,))
-    result: Function = made[name]
-    mod.update(made)
+    copied = IRModule(mod.functions, mod.type_definitions, mod.attrs)
+    copied[name] = func
+    check(copied)
+    first_order = defunctionalize(copied, (name,))
+    result: Function = first_order[name]
+    mod.update(first_order)
     return result
 
 

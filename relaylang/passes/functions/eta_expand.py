@@ -74,8 +74,8 @@ def _converted(func: Function, expand: Callable[[Expr], Expr]) -> Function:
 def _type_of(node: Expr, mod: IRModule) -> Type | None:
     """The type of a global function or a constructor, with the type parameters of its definition."""
     if isinstance(node, GlobalVar) and node.name_hint in mod:
-        found: Type | None = mod[node.name_hint].checked_type
-        return found
+        ty: Type | None = mod[node.name_hint].checked_type
+        return ty
     if isinstance(node, Constructor):
         known = mod.type_definitions.get(node.belong_to)
         if known is not None:

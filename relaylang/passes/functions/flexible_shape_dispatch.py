@@ -81,15 +81,15 @@ class _Dispatch:
             Var(p.name_hint, self.type_of(p, ANY) if i in self.flexible else p.checked_type, p.span)
             for i, p in enumerate(self.main.params)
         ]
-        given: dict[int, Expr] = {i: params[i] for i in self.flexible}
-        extent = _extent(given[self.flexible[0]], axis)
+        inputs_at: dict[int, Expr] = {i: params[i] for i in self.flexible}
+        extent = _extent(inputs_at[self.flexible[0]], axis)
         cases: list[tuple[Expr, Expr]] = []
         before: int | None = None
         for bucket in options.buckets:
-            inputs, found = given, extent
+            inputs, matched_extent = inputs_at, extent
             if options.auto_pad:
-                inputs = {i: self.padded(x, extent, before, bucket) for i, x in given.items()}
-                found = _extent(inputs[self.flexible[0]], axis)
+                inputs = {i: self.padded(x, extent, before, bucket) for i, x in inputs_at.items()}
+                matched_extent = _extent(inputs[self.flexible[0]], axis)
             known: dict[int, Expr] = {}
             for i, x in inputs.items():
                 ty = self.type_of(self.main.params[i], bucket)
@@ -100,9 +100,9 @@ class _Dispatch:
                 first, step = const(0), const(1)
                 places = op_call("arange", [first, extent, step], start=first, stop=extent, step=step, dtype="int32")
                 result = op_call("take", [result, places], axis=axis)
-            cases.append((op_call("equal", [found, const(bucket)]), result))
+            cases.append((op_call("equal", [matched_extent, const(bucket)]), result))
             before = bucket
-        body = self.call(self.specialised(ANY), given, params)
+        body = self.call(self.specialised(ANY), inputs_at, params)
         for condition, result in cases:
             body = If(condition, result, body)
         main = Function(params, body, self.returned(ANY), self.main.type_params, self.main.attrs, self.main.span)

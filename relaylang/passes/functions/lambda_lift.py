@@ -100,10 +100,15 @@ def _lift_one(func: Function, own: Var | None, lifted: dict[GlobalVar, Function]
     if not captured:
         if own is not None:
             typed(gv, func.checked_type)
-        whole = copy_with(func, {own: gv} if own is not None else {})
-        assert isinstance(whole, Function)
+        lifted_body = copy_with(func, {own: gv} if own is not None else {})
+        assert isinstance(lifted_body, Function)
         lifted[gv] = Function(
-            whole.params, whole.body, whole.ret_type or _result(func), [*whole.type_params, *types], whole.attrs, whole.span
+            lifted_body.params,
+            lifted_body.body,
+            lifted_body.ret_type or _result(func),
+            [*lifted_body.type_params, *types],
+            lifted_body.attrs,
+            lifted_body.span,
         )
         return gv
     names = {v: typed(Var(v.name_hint, written(v.checked_type or v.type_annotation), v.span), v.checked_type) for v in captured}
@@ -114,8 +119,8 @@ def _lift_one(func: Function, own: Var | None, lifted: dict[GlobalVar, Function]
     assert isinstance(inner, Function)
     closure = Function(inner.params, inner.body, inner.ret_type or _result(func), inner.type_params, inner.attrs, inner.span)
     typed(closure, func.checked_type)
-    ret = written(func.checked_type)
-    lifted[gv] = Function(list(names.values()), closure, ret, types, {"Closure": 1}, func.span)
+    ret_type = written(func.checked_type)
+    lifted[gv] = Function(list(names.values()), closure, ret_type, types, {"Closure": 1}, func.span)
     return Call(gv, captured, None, (), func.span)
 
 

@@ -66,16 +66,16 @@ def _branches(expr: Expr) -> list[Expr]:
 
 def _own(func: Function) -> set[Var]:
     """The variables that the function binds outside of other functions."""
-    found, stack = set(func.params), [func.body]
+    variables, stack = set(func.params), [func.body]
     while stack:
         node = stack.pop()
         if isinstance(node, Let):
-            found.add(node.variable)
+            variables.add(node.variable)
             stack += (node.body, node.value)
         elif isinstance(node, Match):
-            found.update(v for c in node.clauses for v in pattern_vars(c.lhs))
+            variables.update(v for c in node.clauses for v in pattern_vars(c.lhs))
         stack += _branches(node)
-    return found
+    return variables
 
 
 def manifest_lifetimes(func: Function) -> Expr:

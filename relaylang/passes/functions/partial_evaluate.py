@@ -123,10 +123,10 @@ class Env:
     def find(self, var: Var) -> Value:
         env: Env | None = self
         while env is not None:
-            found = env.values.get(var)
-            if found is not None:
-                self.values[var] = found  # functions in this one, which will ask for it here, may be many deep
-                return found
+            value = env.values.get(var)
+            if value is not None:
+                self.values[var] = value  # functions in this one, which will ask for it here, may be many deep
+                return value
             env = env.outer
         return Value(atom=var)
 
@@ -140,9 +140,9 @@ class Scope:
         self.places: list[list] = []
 
     def place(self) -> list:
-        made: list = []
-        self.places.append(made)
-        return made
+        place: list = []
+        self.places.append(place)
+        return place
 
     def push(self, value: Expr, name: str = "x") -> Var:
         var = Var(name)
@@ -196,8 +196,8 @@ class _Evaluator:
         assert isinstance(func, Function)
         self.type_params = set(func.type_params)
         self.forget()
-        made: Function = walk(self.residual(Closure(func, Env(None), gv)))
-        return made
+        function: Function = walk(self.residual(Closure(func, Env(None), gv)))
+        return function
 
     def residual(self, closure: Closure) -> Walk:
         """A function of the residual program."""
@@ -214,8 +214,8 @@ class _Evaluator:
         body = yield self.atom(result)
         self.active[id(func)].pop()
         self.store = held
-        ret = func.checked_type.ret_type if isinstance(func.checked_type, FuncType) else None
-        return Function(params, scope.around(body), self.annotation(ret), func.type_params, func.attrs, func.span)
+        ret_type = func.checked_type.ret_type if isinstance(func.checked_type, FuncType) else None
+        return Function(params, scope.around(body), self.annotation(ret_type), func.type_params, func.attrs, func.span)
 
     def annotation(self, ty: Type | None) -> Type | None:
         """A type, if it means the same here: a function that was unfolded has left its type parameters behind."""
@@ -237,30 +237,30 @@ class _Evaluator:
         place, static = value.place, value.static
         assert place is not None
         var = value.atom = Var("x")
-        made: Expr
+        expr: Expr
         if isinstance(static, Constant):
-            made = static
+            expr = static
         elif isinstance(static, tuple):
             fields = []
             for field in static:
                 fields.append((yield self.atom(field)))
-            made = Tuple(fields)
+            expr = Tuple(fields)
         elif isinstance(static, Datum):
             fields = []
             for field in static.fields:
                 fields.append((yield self.atom(field)))
-            made = Call(static.constructor, fields)
+            expr = Call(static.constructor, fields)
         else:
             assert isinstance(static, Closure)
-            made = yield self.residual(static)
-        place.extend((var, made))
+            expr = yield self.residual(static)
+        place.extend((var, expr))
         return var
 
     def atoms(self, values: Sequence[Value]) -> Walk:
-        found = []
+        atoms = []
         for value in values:
-            found.append((yield self.atom(value)))
-        return found
+            atoms.append((yield self.atom(value)))
+        return atoms
 
     def forget(self) -> None:
         """Something unknown may have written any reference."""
@@ -305,10 +305,10 @@ class _Evaluator:
                 fields.append((yield self.value(field, env, scope)))
             return Value(tuple(fields), None, scope.place())
         if isinstance(node, TupleGetItem):
-            whole = yield self.value(node.tuple_value, env, scope)
-            if isinstance(whole.static, tuple):
-                return whole.static[node.index]
-            return Value(atom=scope.push(TupleGetItem((yield self.atom(whole)), node.index, node.span)))
+            source = yield self.value(node.tuple_value, env, scope)
+            if isinstance(source.static, tuple):
+                return source.static[node.index]
+            return Value(atom=scope.push(TupleGetItem((yield self.atom(source)), node.index, node.span)))
         if isinstance(node, Function) and not is_kernel(node):
             return Value(Closure(node, env), None, scope.place())
         if isinstance(node, Call):
@@ -321,14 +321,14 @@ class _Evaluator:
             return (yield self.reference(node, env, scope))
         if isinstance(node, (Op, Constructor)):
             return Value(atom=node)
-        made = node if isinstance(node, Function) else rebuild(node, (yield self.inner(node, env, scope)))
-        return Value(atom=scope.push(made))
+        expr = node if isinstance(node, Function) else rebuild(node, (yield self.inner(node, env, scope)))
+        return Value(atom=scope.push(expr))
 
     def inner(self, node: Expr, env: Env, scope: Scope) -> Walk:
-        found = []
+        atoms = []
         for child in children(node):
-            found.append((yield self.atom((yield self.value(child, env, scope)))))
-        return tuple(found)
+            atoms.append((yield self.atom((yield self.value(child, env, scope)))))
+        return tuple(atoms)
 
     def call(self, node: Call, env: Env, scope: Scope) -> Walk:
         args = []
@@ -353,9 +353,9 @@ class _Evaluator:
             result = yield self.block(func.body, inside, scope)
             self.active[id(func)].pop()
             return result
-        made = Call((yield self.atom(callee)), (yield self.atoms(args)), node.attrs, (), node.span)
+        call = Call((yield self.atom(callee)), (yield self.atoms(args)), node.attrs, (), node.span)
         self.forget()
-        return Value(atom=scope.push(made))
+        return Value(atom=scope.push(call))
 
     def computed(self, node: Call, op: Op, args: list[Value]) -> Any:
         if op.stateful or Trait.BARRIER in op.traits or not args:
@@ -387,25 +387,25 @@ class _Evaluator:
 
     def blocks(self, parts: list[tuple[Expr, Env]]) -> Walk:
         """Blocks of which one will run. Each knows the facts in front of them, none sees the writes of another one."""
-        held, before, made = self.store, self.forgotten, []
+        held, before, blocks = self.store, self.forgotten, []
         for part, env in parts:
             length = len(self.replaced)
             inside = Scope()
             result = yield self.block(part, env, inside)
-            made.append(inside.around((yield self.atom(result))))
+            blocks.append(inside.around((yield self.atom(result))))
             self.undo(length)
             self.store = held
         if self.forgotten != before:
             self.forget()
-        return made
+        return blocks
 
     def match(self, node: Match, env: Env, scope: Scope) -> Walk:
         data = yield self.value(node.data, env, scope)
         for clause in node.clauses:
-            found: dict[Var, Value] = {}
-            fits = _fits(clause.lhs, data, found)
+            bindings: dict[Var, Value] = {}
+            fits = _fits(clause.lhs, data, bindings)
             if fits:
-                env.values.update(found)
+                env.values.update(bindings)
                 return (yield self.block(clause.rhs, env, scope))
             if fits is None:
                 break
@@ -455,8 +455,8 @@ def _placed(array: Any, ty: Type | None, scope: Scope) -> Value:
     if isinstance(array, tuple):
         types = getattr(ty, "fields", None) or [None] * len(array)
         return Value(tuple([_placed(a, t, scope) for a, t in zip(array, types)]), None, scope.place())
-    made = np.asarray(array)
-    constant = Constant(made, dtype=ty.dtype if isinstance(ty, TensorType) else made.dtype.name)
+    computed = np.asarray(array)
+    constant = Constant(computed, dtype=ty.dtype if isinstance(ty, TensorType) else computed.dtype.name)
     return Value(constant, None, scope.place())
 
 
@@ -476,12 +476,12 @@ def _smaller(new: Value, old: Value) -> bool:
     return a is not None and b is not None and -1 <= a < b and type(new.static) is type(old.static)
 
 
-def _fits(pattern: Pattern, value: Value, found: dict[Var, Value]) -> bool | None:
+def _fits(pattern: Pattern, value: Value, bindings: dict[Var, Value]) -> bool | None:
     """Whether a value fits a pattern, None where that is not known; what its variables then are."""
     if isinstance(pattern, PatternWildcard):
         return True
     if isinstance(pattern, PatternVar):
-        found[pattern.var] = value
+        bindings[pattern.var] = value
         return True
     fields: Sequence[Value]
     if isinstance(pattern, PatternConstructor) and isinstance(value.static, Datum):
@@ -492,7 +492,7 @@ def _fits(pattern: Pattern, value: Value, found: dict[Var, Value]) -> bool | Non
         fields = value.static
     else:
         return None
-    answers = [_fits(p, v, found) for p, v in zip(pattern.patterns, fields)]
+    answers = [_fits(p, v, bindings) for p, v in zip(pattern.patterns, fields)]
     return False if False in answers else None if None in answers else True
 
 
@@ -501,9 +501,9 @@ def partial_evaluate(mod: IRModule, compute: Compute) -> IRModule:
     evaluator = _Evaluator(mod, compute)
     with gc_paused():
         new = {gv: evaluator.whole(gv) if gv in evaluator.functions else f for gv, f in mod.functions.items()}
-    made = mod.with_functions(new)
-    check(made)
-    return eliminate_dead_code(made)
+    evaluated = mod.with_functions(new)
+    check(evaluated)
+    return eliminate_dead_code(evaluated)
 
 
 @dataclass(frozen=True)

@@ -47,21 +47,21 @@ class _Group:
     def needs(self) -> list[Expr]:
         """What the whole is made of."""
         first, *rest = self.steps
-        found = [first.calls[0].args[0], *[c.args[1] for c in first.calls]]
+        needs = [first.calls[0].args[0], *[c.args[1] for c in first.calls]]
         for step in rest:
-            found += [a for c in step.calls for i, a in enumerate(c.args) if i != step.position]
-        return found
+            needs += [a for c in step.calls for i, a in enumerate(c.args) if i != step.position]
+        return needs
 
     def build(self, family: Family, done: dict[int, Expr]) -> list[Expr]:
         """The branches' results, made of the needs' replacements."""
         if self.parts is None:
             first, *rest = self.steps
-            whole = family.product(first, done[id(first.calls[0].args[0])], [done[id(c.args[1])] for c in first.calls])
+            combined = family.product(first, done[id(first.calls[0].args[0])], [done[id(c.args[1])] for c in first.calls])
             for step in rest:
                 number = len(step.calls[0].args)
                 others = [[done[id(c.args[i])] for c in step.calls] if i != step.position else [] for i in range(number)]
-                whole = family.follow(step, whole, others)
-            self.parts = family.parts(self.steps[-1], whole)
+                combined = family.follow(step, combined, others)
+            self.parts = family.parts(self.steps[-1], combined)
         return self.parts
 
 
@@ -135,15 +135,15 @@ class _Finder:
                     scopes[key] = _SPREAD
 
     def groups(self, least: int) -> list[_Group]:
-        found: dict[Hashable, list[Call]] = {}
+        groups: dict[Hashable, list[Call]] = {}
         for node in self.order:
             if not is_call(node, self.family.name) or id(node.args[1]) not in self.simple:
                 continue
             scope, key = self.scopes[id(node)], self.family.key(node)
             if key is not None and scope != _SPREAD:
                 place = (id(node.args[0]), self.levels[id(node)], scope)
-                found.setdefault((place, key), []).append(node)
-        return [self.group(calls) for calls in found.values() if len(calls) >= least]
+                groups.setdefault((place, key), []).append(node)
+        return [self.group(calls) for calls in groups.values() if len(calls) >= least]
 
     def group(self, calls: list[Call]) -> _Group:
         steps = [Step(calls, 0, self.family.axis(calls[0]))]

@@ -227,18 +227,18 @@ class _Graph:
                 node.dom_pattern = _OPAQUE if node.extern else _ELEMWISE
                 node.hang(top)
                 continue
-            (found, pattern), *others = node.outputs
+            (dominator, pattern), *others = node.outputs
             for user, edge in others:
-                above = common(found, user)
-                pattern = max(pattern, edge, _strongest(found, above), _strongest(user, above))
-                found = above
-                if found is top:
+                above = common(dominator, user)
+                pattern = max(pattern, edge, _strongest(dominator, above), _strongest(user, above))
+                dominator = above
+                if dominator is top:
                     break
             node.dom_pattern = pattern
-            node.dom = found if found is not top else None
-            node.hang(found)
-            far = found.jump
-            node.jump_pattern = pattern if node.jump is found else max(pattern, found.jump_pattern, far.jump_pattern)
+            node.dom = dominator if dominator is not top else None
+            node.hang(dominator)
+            far = dominator.jump
+            node.jump_pattern = pattern if node.jump is dominator else max(pattern, dominator.jump_pattern, far.jump_pattern)
 
 
 def _strongest(node: _Node, above: _Node) -> int:
@@ -346,13 +346,13 @@ class _Group:
         self.reshape_only = True
 
     def param(self, expr: Expr, ty: Type | None) -> Var:
-        found = self.params.get(id(expr))
-        if found is None:
-            found = self.params[id(expr)] = typed_var(f"p{len(self.params)}", ty)
+        param = self.params.get(id(expr))
+        if param is None:
+            param = self.params[id(expr)] = typed_var(f"p{len(self.params)}", ty)
             self.arguments.append(expr)
             if not isinstance(ty, TensorType):
                 self.reshape_only = False
-        return found
+        return param
 
 
 def fuse_expr(

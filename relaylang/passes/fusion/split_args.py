@@ -23,8 +23,8 @@ def split_args(mod: IRModule, max_function_args: int) -> IRModule:
         ty = old.checked_type
         if rule is None or not isinstance(new, Call) or not isinstance(ty, TensorType):
             return new
-        made = rule(new, ty, limit)
-        return new if made is None else made
+        split = rule(new, ty, limit)
+        return new if split is None else split
 
     return per_function(mod, lambda f: rewrite_typed(f, put))
 

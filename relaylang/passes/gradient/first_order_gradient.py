@@ -72,18 +72,18 @@ def gradient(func: Function, mod: IRModule | None = None) -> Function:
                     notes=["the program must be data flow: calls of operators and tuples"],
                 )
             )
-    found = [_whole(grads.get(id(p)), p) for p in flat.params]
-    body = Tuple([flat.body, Tuple(found)])
+    gradients = [_whole(grads.get(id(p)), p) for p in flat.params]
+    body = Tuple([flat.body, Tuple(gradients)])
     return Function(flat.params, body, None, flat.type_params, flat.attrs, flat.span)
 
 
 def _active(func: Function, order: list[Expr]) -> set[int]:
     """The nodes that depend on a parameter: nothing flows back through others."""
     params = {id(p) for p in func.params}
-    found: set[int] = set()
+    active: set[int] = set()
     for node in order:
         if id(node) in params:
-            found.add(id(node))
+            active.add(id(node))
             continue
         inner: tuple[Expr, ...] = ()
         if isinstance(node, Call):
@@ -93,10 +93,10 @@ def _active(func: Function, order: list[Expr]) -> set[int]:
         elif isinstance(node, TupleGetItem):
             inner = (node.tuple_value,)
         elif not isinstance(node, (Constant, Op, Var)):
-            found.add(id(node))
-        if any(id(c) in found for c in inner):
-            found.add(id(node))
-    return found
+            active.add(id(node))
+        if any(id(c) in active for c in inner):
+            active.add(id(node))
+    return active
 
 
 def _through(node: Call, grad: object, grads: dict[int, object], active: set[int]) -> None:
@@ -156,20 +156,20 @@ def _parts(grad: object, node: Expr) -> list:
     assert isinstance(grad, list)
     ty = node.checked_type
     assert isinstance(ty, TupleType)
-    found = []
+    parts = []
     for i, (part, t) in enumerate(zip(grad, ty.fields)):
         if part is None and isinstance(t, TensorType):
             part = zeros(typed_field(node, i))
-        found.append(part)
-    return found
+        parts.append(part)
+    return parts
 
 
 def _whole(grad: object, node: Expr) -> Expr:
     """A gradient as an expression of the node's type."""
     ty: Type | None = node.checked_type
     if isinstance(ty, TupleType):
-        given = grad if isinstance(grad, list) else [None] * len(ty.fields)
-        return Tuple([_whole(part, typed_field(node, i)) for i, part in enumerate(given)])
+        parts = grad if isinstance(grad, list) else [None] * len(ty.fields)
+        return Tuple([_whole(part, typed_field(node, i)) for i, part in enumerate(parts)])
     return grad if isinstance(grad, Expr) else zeros(node)
 
 

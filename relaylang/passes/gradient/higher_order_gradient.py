@@ -150,11 +150,11 @@ class _Reverse:
 
     def normal(self, func: Function) -> Function:
         """A function in A-normal form, with a new variable for each that it binds."""
-        made = convert(func, let_results=False)
-        assert isinstance(made, Function)
-        for var in bound_vars(made):
+        normal = convert(func, let_results=False)
+        assert isinstance(normal, Function)
+        for var in bound_vars(normal):
             self.new[var] = Var(var.name_hint, written(self.reverse_type(type_of(var))), var.span)
-        return made
+        return normal
 
     def function(self, func: Function) -> Walk:
         if is_kernel(func):
@@ -168,8 +168,8 @@ class _Reverse:
     def whole(self, gv: GlobalVar) -> Function:
         """A global function in reverse mode."""
         self.bp = Var("bp", _BP)
-        made: Function = walk(self.function(self.normal(self.mod.functions[gv])))
-        return Function([self.bp, *made.params], made.body, made.ret_type, made.type_params, made.attrs, made.span)
+        reverse: Function = walk(self.function(self.normal(self.mod.functions[gv])))
+        return Function([self.bp, *reverse.params], reverse.body, reverse.ret_type, reverse.type_params, reverse.attrs, reverse.span)
 
     def atom(self, expr: Expr) -> Expr:
         if isinstance(expr, Var):
@@ -187,8 +187,8 @@ class _Reverse:
     def block(self, expr: Expr) -> Walk:
         lets = _Lets()
         while isinstance(expr, Let):
-            made = yield self.value(expr.value, type_of(expr.variable), lets)
-            lets.bound.append((self.new[expr.variable], made))
+            value = yield self.value(expr.value, type_of(expr.variable), lets)
+            lets.bound.append((self.new[expr.variable], value))
             expr = expr.body
         return lets.around(self.atom(expr))
 
@@ -270,10 +270,10 @@ def gradient(func: Function, mod: IRModule | None = None) -> Function:
     home = mod if mod is not None else IRModule()
     check(func, module=mod, fragment=True)
     with gc_paused():
-        made, more = _top(func, _Reverse(home))
+        derivative, more = _top(func, _Reverse(home))
     for gv, function in more.items():
         home[gv] = function
-    return made
+    return derivative
 
 
 def _top(func: Function, reverse: _Reverse) -> tuple[Function, dict[GlobalVar, Function]]:
@@ -300,13 +300,13 @@ def _top(func: Function, reverse: _Reverse) -> tuple[Function, dict[GlobalVar, F
         read = lets.push(RefRead(cell), t)  # parts of a tuple may be one value
         lets.push(RefWrite(cell, plus(read, ones(read))))
     lets.push(Call(lets.push(RefRead(bp)), []))
-    found = [_gradients(reverse.new[p], type_of(p), lets) for p in normal.params]
-    made = Function(params, lets.around(Tuple([value, Tuple(found)])), None, func.type_params, func.attrs, func.span)
+    gradients = [_gradients(reverse.new[p], type_of(p), lets) for p in normal.params]
+    function = Function(params, lets.around(Tuple([value, Tuple(gradients)])), None, func.type_params, func.attrs, func.span)
     more: dict[GlobalVar, Function] = {}
     while reverse.wanted:
         gv = reverse.wanted.pop()
         more[reverse.names[gv]] = reverse.whole(gv)
-    return made, more
+    return function, more
 
 
 __all__ = ["gradient", "reverse_type"]

@@ -58,13 +58,13 @@ def lazy_gradient_init(mod: IRModule, add: Add) -> IRModule:
     wanted = [gv for gv, f in mod.functions.items() if _takes_part(f)]
     if not wanted:
         return mod
-    made = IRModule(mod.functions, mod.type_definitions, mod.attrs)
+    lazy_mod = IRModule(mod.functions, mod.type_definitions, mod.attrs)
     for name in ("FromGradCell", *FUNCTIONS):
-        add(made, name)
-    change = _Lazy(made)
+        add(lazy_mod, name)
+    change = _Lazy(lazy_mod)
     for gv in wanted:
-        made[gv] = change.function(mod.functions[gv])
-    return made
+        lazy_mod[gv] = change.function(mod.functions[gv])
+    return lazy_mod
 
 
 def _calls_with_data(node: Expr) -> bool:
@@ -136,9 +136,9 @@ class _Lazy:
             case Constant():
                 return self.wrap(node, type_of(node))
             case Function():
-                ret = node.checked_type.ret_type if isinstance(node.checked_type, FuncType) else None
+                ret_type = node.checked_type.ret_type if isinstance(node.checked_type, FuncType) else None
                 params = [fresh[p] for p in node.params]
-                return Function(params, new[0], written(self.lazy(ret)) if ret else None, (), node.attrs, node.span)
+                return Function(params, new[0], written(self.lazy(ret_type)) if ret_type else None, (), node.attrs, node.span)
             case Let():
                 return Let(fresh[node.variable], new[0], new[1], node.span)
             case If():

@@ -31,12 +31,12 @@ def alter_op_layout(mod: IRModule) -> IRModule:
         if function is None:
             return None
         try:
-            made = function(attrs, args, tensors(call), call.checked_type)
+            altered = function(attrs, args, tensors(call), call.checked_type)
         except RelayError:
             raise
         except Exception as problem:
             raise RelayError(raised_in(f"FTVMAlterOpLayout of {name}", problem, "the function")) from problem
-        return checked_call(made, call, f"the function FTVMAlterOpLayout of {name}")
+        return checked_call(altered, call, f"the function FTVMAlterOpLayout of {name}")
 
     refuse = refusal("the function FTVMAlterOpLayout")
     return per_function(mod, lambda f: Rewriter(mod, functions.__contains__, change, refuse).rewrite(f))

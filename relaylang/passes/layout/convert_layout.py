@@ -20,11 +20,11 @@ from relaylang.rules.layout.rule import named
 
 def tensors(call: Call) -> list[Any]:
     """The types of a call's operands, the fields of tuples one by one."""
-    found: list[Any] = []
+    types: list[Any] = []
     for arg in call.args:
         ty = arg.checked_type
-        found += ty.fields if isinstance(ty, TupleType) else [ty]
-    return found
+        types += ty.fields if isinstance(ty, TupleType) else [ty]
+    return types
 
 
 def checked_call(made: Any, call: Call, what: str) -> Call | None:
@@ -69,12 +69,12 @@ def convert_layout(mod: IRModule, desired_layouts: Mapping[str, Sequence[str]]) 
         if own is None:
             return converted(name, attrs, args, tensors(call), desired_layouts[name])
         try:
-            made = own(attrs, args, tensors(call), list(desired_layouts[name]))
+            new_call = own(attrs, args, tensors(call), list(desired_layouts[name]))
         except RelayError:
             raise
         except Exception as problem:
             raise RelayError(raised_in(f"FTVMConvertOpLayout of {name}", problem, "the function")) from problem
-        return checked_call(made, call, f"the function FTVMConvertOpLayout of {name}")
+        return checked_call(new_call, call, f"the function FTVMConvertOpLayout of {name}")
 
     def refuse(call: Call, new: Call, problem: str) -> None:
         if named(call) in CONVERT:

@@ -118,7 +118,7 @@ class Rewriter:
         known = self.turns.get((id(expr), source, target))
         if known is not None:
             return known
-        made, begin = expr, source
+        converted, begin = expr, source
         shape = tensor_shape(expr)
         missing = len(whole(target)) - len(whole(source))
         if missing > 0:
@@ -126,16 +126,16 @@ class Rewriter:
                 return expr  # it is spread over the others as it is
             begin = expanded(source, target)
             shape = (*[1] * missing, *shape)
-            made = with_axes_before(expr, expr.checked_type, missing)  # type: ignore[arg-type]
+            converted = with_axes_before(expr, expr.checked_type, missing)  # type: ignore[arg-type]
         if begin != target:
             after = turned_shape(shape, begin, target)
             if after is None:
                 raise Misfit(f"a tensor of {list(shape)} cannot be brought from {begin} into {target}")
             ty = TensorType(after, expr.checked_type.dtype)  # type: ignore[union-attr]
-            made = transformed(made, begin, target, ty)
-        self.turns[id(expr), source, target] = made
+            converted = transformed(converted, begin, target, ty)
+        self.turns[id(expr), source, target] = converted
         self.kept.append(expr)
-        return made
+        return converted
 
     def realized(self, value: Value) -> Expr:
         """A tensor as the program had it."""
@@ -145,15 +145,15 @@ class Rewriter:
 
     def plain(self, node: Expr) -> Expr:
         """The replacement of a node, in the layout that it had."""
-        made = self.done.get(id(node))
-        if made is None:
+        expr = self.done.get(id(node))
+        if expr is None:
             state = self.states[id(node)]
             if isinstance(state, Value):
-                made = self.realized(state)
+                expr = self.realized(state)
             else:
-                made = state.expr or _tuple([self.realized(f) for f in state.fields], node)
-            self.done[id(node)] = made
-        return made
+                expr = state.expr or _tuple([self.realized(f) for f in state.fields], node)
+            self.done[id(node)] = expr
+        return expr
 
     def state(self, node: Expr) -> Value | Many:
         return self.states.get(id(node)) or Value(self.plain(node))
@@ -228,13 +228,13 @@ class Rewriter:
     def let(self, node: Let) -> None:
         new = self.vars.get(node.variable)
         if new is None:
-            made: Expr = rebuild(node, (self.plain(node.value), self.plain(node.body)))
+            rebuilt: Expr = rebuild(node, (self.plain(node.value), self.plain(node.body)))
         else:
             state = self.states[id(node.value)]
             value = state.expr if isinstance(state, Value) else _tuple([f.expr for f in state.fields], None)
             assert value is not None
-            made = Let(new, value, self.plain(node.body), node.span)
-        self.done[id(node)] = retype(made, node)
+            rebuilt = Let(new, value, self.plain(node.body), node.span)
+        self.done[id(node)] = retype(rebuilt, node)
 
     def fields(self, node: Tuple) -> None:
         states = [self.state(f) for f in node.fields]
@@ -264,8 +264,8 @@ class Rewriter:
         left, right = self.states.get(id(node.true_branch)), self.states.get(id(node.false_branch))
         if isinstance(left, Value) and isinstance(right, Value) and left.altered:
             if (left.old, left.new) == (right.old, right.new):
-                made = typed(If(self.plain(node.cond), left.expr, right.expr, node.span), left.expr.checked_type)
-                self.states[id(node)] = Value(made, left.old, left.new)
+                branch = typed(If(self.plain(node.cond), left.expr, right.expr, node.span), left.expr.checked_type)
+                self.states[id(node)] = Value(branch, left.old, left.new)
                 return
         self.again(node)
 
@@ -322,17 +322,17 @@ class Rewriter:
             return node
         if data.new == data.old:
             return node
-        made = PLAIN_CALLS[named(node)](node, node.args[0], self.plain(bias), TensorType(tensor_shape(bias), ty.dtype), ty)
-        made.span = node.span
-        wide = made.args[1]
+        biased = PLAIN_CALLS[named(node)](node, node.args[0], self.plain(bias), TensorType(tensor_shape(bias), ty.dtype), ty)
+        biased.span = node.span
+        wide = biased.args[1]
         self.done[id(wide)] = wide
-        self.kept += [wide, made]
-        return made
+        self.kept += [wide, biased]
+        return biased
 
     def accept(self, node: Call, new: Call) -> None:
         """A call of an operator that no rule is for."""
-        found = infer(new, fragment=True, module=self.mod)
-        wrong = [d.title for d in found if d.severity == "error"]
+        diagnostics = infer(new, fragment=True, module=self.mod)
+        wrong = [d.title for d in diagnostics if d.severity == "error"]
         if wrong or new.checked_type != node.checked_type:
             self.refuse(node, new, wrong[0] if wrong else f"its result would be of `{new.checked_type!r}`")
             return
@@ -400,25 +400,25 @@ class Rewriter:
         takes = _checked(_asked(new, rule, new.attrs, now, was, types), len(values))
         if takes is None or len(takes.output_layouts) != len(looks.output_layouts):
             raise Misfit("it has no rule for layouts")
-        given: list[Expr] = []
+        flat_args: list[Expr] = []
         for arg in new.args:
-            given += arg.fields if isinstance(arg, Tuple) else [arg]
-        if len(given) != len(values) or len(new.args) != len(counts):
-            raise Misfit(f"it has {len(given)} operands instead of {len(values)}")
+            flat_args += arg.fields if isinstance(arg, Tuple) else [arg]
+        if len(flat_args) != len(values) or len(new.args) != len(counts):
+            raise Misfit(f"it has {len(flat_args)} operands instead of {len(values)}")
         operands = [
             self.operand(expr, value, view, takes_it)
-            for expr, value, view, takes_it in zip(given, values, looks.input_layouts, takes.input_layouts)
+            for expr, value, view, takes_it in zip(flat_args, values, looks.input_layouts, takes.input_layouts)
         ]
         args = _grouped(operands, counts, node.args)
         same = new.op is node.op and all(a is b for a, b in zip(args, node.args)) and takes.new_attrs == node.attrs
-        made = node if same else Call(new.op, args, takes.new_attrs, new.type_args, node.span)
+        call = node if same else Call(new.op, args, takes.new_attrs, new.type_args, node.span)
         expected = _result(node.checked_type, looks.output_layouts, takes.output_layouts)
-        if made is not node:
-            ty = self.type_of(made)
+        if call is not node:
+            ty = self.type_of(call)
             if ty != expected:
                 raise Misfit(f"its result would be of `{ty!r}`, not `{expected!r}`")
-            typed(made, ty)
-        return _results(made, expected, looks, takes)
+            typed(call, ty)
+        return _results(call, expected, looks, takes)
 
     def operand(self, expr: Expr, value: Value, view: str | None, takes: str | None) -> Expr:
         """An operand in the layout that a call takes, from its present layout. The way leads through the program's
@@ -453,22 +453,22 @@ class Rewriter:
         self.context.types = types
         self.context.node = call
         assert isinstance(call.op, Op)
-        made = call.op.rel(types, call.attrs, self.context)
-        if made is None:
+        ty = call.op.rel(types, call.attrs, self.context)
+        if ty is None:
             raise Misfit("its type is not known")
-        return made
+        return ty
 
 
-def _results(made: Expr, ty: Type | None, looks: InferCorrectLayoutOutput, takes: InferCorrectLayoutOutput) -> Value | Many:
+def _results(call: Expr, ty: Type | None, looks: InferCorrectLayoutOutput, takes: InferCorrectLayoutOutput) -> Value | Many:
     """A call with its layouts: those that its results had in the program, and those that they have now."""
     pairs = list(zip(looks.output_layouts, takes.output_layouts))
     if not isinstance(ty, TupleType):
-        return Value(made, *pairs[0]) if pairs[0][0] != PLAIN else Value(made)
+        return Value(call, *pairs[0]) if pairs[0][0] != PLAIN else Value(call)
     fields = [
-        Value(_item(made, i, field), *(pair if pair[0] != PLAIN else (None, None)))
+        Value(_item(call, i, field), *(pair if pair[0] != PLAIN else (None, None)))
         for i, (field, pair) in enumerate(zip(ty.fields, pairs))
     ]
-    return Many(fields, made if not any(f.altered for f in fields) else None)
+    return Many(fields, call if not any(f.altered for f in fields) else None)
 
 
 def _item(expr: Expr, index: int, ty: Type | None) -> TupleGetItem:
@@ -501,28 +501,28 @@ def _asked(call: Call, rule: Rule, *about: Any) -> InferCorrectLayoutOutput | No
     if rule is RULES.get(name):
         return rule(*about)
     try:
-        found = rule(*about)
+        output = rule(*about)
     except RelayError:
         raise
     except Exception as problem:
         raise RelayError(raised_in(f"FInferCorrectLayout of {name}", problem, "the function")) from problem
-    if found is not None and not isinstance(found, InferCorrectLayoutOutput):
-        said = f"the function FInferCorrectLayout of {name} returned a {type(found).__name__}"
+    if output is not None and not isinstance(output, InferCorrectLayoutOutput):
+        said = f"the function FInferCorrectLayout of {name} returned a {type(output).__name__}"
         raise RelayError(error("R0503", said, call.span, notes=["it returns an InferCorrectLayoutOutput, or None"]))
-    return found
+    return output
 
 
-def _checked(found: InferCorrectLayoutOutput | None, count: int) -> InferCorrectLayoutOutput | None:
+def _checked(output: InferCorrectLayoutOutput | None, count: int) -> InferCorrectLayoutOutput | None:
     """A rule's answer, None where it leaves a layout open."""
-    if found is None or len(found.input_layouts) != count:
+    if output is None or len(output.input_layouts) != count:
         return None
-    if any(layout is None for layout in (*found.input_layouts, *found.output_layouts)):
+    if any(layout is None for layout in (*output.input_layouts, *output.output_layouts)):
         return None
-    if not all(layout in (PLAIN, KEEP) or is_layout(layout) for layout in found.input_layouts):
+    if not all(layout in (PLAIN, KEEP) or is_layout(layout) for layout in output.input_layouts):
         raise Misfit("it has no such layout")
-    if not all(layout == PLAIN or is_layout(layout) for layout in found.output_layouts):
+    if not all(layout == PLAIN or is_layout(layout) for layout in output.output_layouts):
         raise Misfit("it has no such layout")
-    return found
+    return output
 
 
 def _result(ty: Type | None, old: Sequence[str | None], new: Sequence[str | None]) -> Type:
@@ -530,17 +530,17 @@ def _result(ty: Type | None, old: Sequence[str | None], new: Sequence[str | None
     fields = ty.fields if isinstance(ty, TupleType) else [ty]
     if len(fields) != len(old):
         raise Misfit("it has another number of results")
-    made: list[Type] = []
+    field_types: list[Type] = []
     for field, before, after in zip(fields, old, new):
         if not isinstance(field, TensorType) or before is None or after is None:
             raise Misfit("its result is no tensor")
         if before == after or before == PLAIN:
             if before != PLAIN and rank(before) != len(field.shape):
                 raise Misfit(f"a tensor of {list(field.shape)} has no layout {before}")
-            made.append(field)
+            field_types.append(field)
             continue
         shape = turned_shape(tuple(field.shape), before, after)
         if shape is None:
             raise Misfit(f"a result of {list(field.shape)} cannot be brought from {before} into {after}")
-        made.append(TensorType(shape, field.dtype))
-    return TupleType(made) if isinstance(ty, TupleType) else made[0]
+        field_types.append(TensorType(shape, field.dtype))
+    return TupleType(field_types) if isinstance(ty, TupleType) else field_types[0]

@@ -50,12 +50,12 @@ _IGNORE = re.compile(r"relay:\s*ignore(?:\[([^\]]*)\])?")
 def lint(module: IRModule, source: SourceFile, codes: Collection[str] = CODES) -> list[Diagnostic]:
     """The findings in a checked module that was read from `source`, in the text's order."""
     view = View(module, source)
-    found = [diagnostic for code in LINTS if code in codes for diagnostic in LINTS[code](view)]
+    findings = [diagnostic for code in LINTS if code in codes for diagnostic in LINTS[code](view)]
     words: dict[int, list[_Word]] = defaultdict(list)
     for word in _silencing(view):
         words[word.line].append(word)
     kept = []
-    for d in found:
+    for d in findings:
         silent = [word for word in words.get(d.span.line, ()) if d.code.startswith(word.code)] if d.span is not None else []
         for word in silent:
             word.used = True

@@ -60,13 +60,13 @@ def _same(left: Expr, right: Expr) -> bool:
 
 
 def _cast_to_own(call: Call) -> bool:
-    given, made = _tensor(call.args[0]), _tensor(call)
-    return given is not None and made is not None and given.dtype == made.dtype
+    source, target = _tensor(call.args[0]), _tensor(call)
+    return source is not None and target is not None and source.dtype == target.dtype
 
 
 def _own_shape(call: Call) -> bool:
-    given = _tensor(call.args[0])
-    return _static(given) and given == _tensor(call)
+    ty = _tensor(call.args[0])
+    return _static(ty) and ty == _tensor(call)
 
 
 def _whole(call: Call) -> bool:
@@ -125,11 +125,11 @@ def _known_scales(*calls: Call) -> bool:
 
 def _widened(wide: Call) -> bool:
     """Whether a cast keeps every number. numpy holds float64 safe for 64-bit integers, and it is not."""
-    given, made = _tensor(wide.args[0]), _tensor(wide)
-    if given is None or made is None or (given.dtype in ("int64", "uint64") and made.dtype == "float64"):
+    source, target = _tensor(wide.args[0]), _tensor(wide)
+    if source is None or target is None or (source.dtype in ("int64", "uint64") and target.dtype == "float64"):
         return False
     try:
-        return bool(np.can_cast(given.dtype, made.dtype, "safe"))
+        return bool(np.can_cast(source.dtype, target.dtype, "safe"))
     except TypeError:  # the small floats are not numpy's own
         return False
 
@@ -153,8 +153,8 @@ def _undone(outer: Call, inner: Call) -> bool:
 
 def _one_scale(quantize: Call, dequantize: Call) -> bool:
     """Whether two calls have equal scales, and integers that survive both in float32."""
-    made = _tensor(quantize)
-    if made is None or made.dtype not in _SMALL:
+    ty = _tensor(quantize)
+    if ty is None or ty.dtype not in _SMALL:
         return False
     scale = quantize.args[1]
     if isinstance(scale, Constant) and not _known_scales(quantize):

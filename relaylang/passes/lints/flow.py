@@ -26,10 +26,10 @@ def unreachable_clauses(view: View) -> Iterator[Diagnostic]:
     for node in view.nodes:
         if isinstance(node, Match):
             try:
-                found = unreachable(node.clauses, view.module.type_definitions)
+                numbers = unreachable(node.clauses, view.module.type_definitions)
             except Undecided:
                 continue
-            for number in found:
+            for number in numbers:
                 span = node.clauses[number].span
                 fix = _removal(view, span) if span is not None else None
                 yield finding("R1005", "no value reaches this clause", span, "the clauses above take its values", fix=fix)

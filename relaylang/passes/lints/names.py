@@ -79,18 +79,18 @@ def _dead(view: View, effects: set[int]) -> Iterator[tuple[Symbol, Token, int, b
 
     The last part says whether the statement may go: it holds no comment, and nothing reads it that stays.
     """
-    found = sorted(_bindings(view, effects), key=lambda binding: binding[1].start)
-    uses = [(use.start, at) for at, (symbol, _, _) in enumerate(found) for use in symbol.uses]
+    bindings = sorted(_bindings(view, effects), key=lambda binding: binding[1].start)
+    uses = [(use.start, at) for at, (symbol, _, _) in enumerate(bindings) for use in symbol.uses]
     reads: dict[int, list[int]] = defaultdict(list)
     holds: dict[int, list[int]] = defaultdict(list)
-    for at, around in enumerate(_innermost(found, [token.start for _, token, _ in found])):
+    for at, around in enumerate(_innermost(bindings, [token.start for _, token, _ in bindings])):
         holds[around].append(at)
-    for (_, at), around in zip(uses, _innermost(found, [place for place, _ in uses])):
+    for (_, at), around in zip(uses, _innermost(bindings, [place for place, _ in uses])):
         reads[around].append(at)
     needed = _needed([-1], reads, holds)
-    commented = [at for at, (_, token, end) in enumerate(found) if at not in needed and view.has_comment(token.start, end)]
+    commented = [at for at, (_, token, end) in enumerate(bindings) if at not in needed and view.has_comment(token.start, end)]
     stays = _needed([-1, *commented], reads, holds)
-    yield from [(*binding, at not in stays) for at, binding in enumerate(found) if at not in needed]
+    yield from [(*binding, at not in stays) for at, binding in enumerate(bindings) if at not in needed]
 
 
 def _bindings(view: View, effects: set[int]) -> Iterator[tuple[Symbol, Token, int]]:
@@ -124,7 +124,7 @@ def _needed(roots: list[int], reads: dict[int, list[int]], holds: dict[int, list
 
 def _innermost(stretches: list[tuple[Symbol, Token, int]], places: list[int]) -> list[int]:
     """The number of the innermost statement around each place, or -1. One that begins at a place is not around it."""
-    found = [-1] * len(places)
+    innermost = [-1] * len(places)
     stack: list[int] = []
     following = 0
     for number in sorted(range(len(places)), key=places.__getitem__):
@@ -136,8 +136,8 @@ def _innermost(stretches: list[tuple[Symbol, Token, int]], places: list[int]) ->
             following += 1
         while stack and stretches[stack[-1]][2] <= place:
             stack.pop()
-        found[number] = stack[-1] if stack else -1
-    return found
+        innermost[number] = stack[-1] if stack else -1
+    return innermost
 
 
 def _statement_end(view: View, token: Token) -> int | None:

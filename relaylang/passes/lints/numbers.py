@@ -74,7 +74,7 @@ def _fits_float32(data: Any) -> bool:
 
 def _element_types(view: View) -> set[str]:
     """The element types of variables, functions, and calls that are not made of constants alone, and what these hold."""
-    found: set[str] = set()
+    dtypes: set[str] = set()
     seen: set[int] = set()
     fixed: set[int] = set()
     stack: list[Type | None] = []
@@ -90,9 +90,9 @@ def _element_types(view: View) -> set[str]:
             continue
         seen.add(id(ty))
         if isinstance(ty, TensorType):
-            found.add(ty.dtype)
+            dtypes.add(ty.dtype)
         stack.extend(type_children(ty))
-    return found
+    return dtypes
 
 
 def overflows(view: View) -> Iterator[Diagnostic]:

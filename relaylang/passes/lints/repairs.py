@@ -91,18 +91,18 @@ def repaired(
     another type, is not made. Raises `RelayError` where the text is wrong from the beginning.
     """
     module = read(source)
-    found = find(module, source)
+    findings = find(module, source)
     types = _types(module)
     refused: set[tuple[str, str]] = set()
     while True:
-        fixes = [d.fix for d in found if d.fix is not None and (d.code, d.fix.span.text) not in refused]
-        made = _step(source, fixes, types, read)
-        if made is None:
-            return source.text, found
-        source, module, left = made
+        fixes = [d.fix for d in findings if d.fix is not None and (d.code, d.fix.span.text) not in refused]
+        repaired_step = _step(source, fixes, types, read)
+        if repaired_step is None:
+            return source.text, findings
+        source, module, left = repaired_step
         bad = {id(fix) for fix in left}
-        refused.update([(d.code, d.fix.span.text) for d in found if d.fix is not None and id(d.fix) in bad])
-        found = find(module, source)
+        refused.update([(d.code, d.fix.span.text) for d in findings if d.fix is not None and id(d.fix) in bad])
+        findings = find(module, source)
 
 
 _Step = tuple[SourceFile, IRModule, list[Fix]]

@@ -53,8 +53,8 @@ class Table:
 
     def codes(self, path: str) -> frozenset[str]:
         """The codes of the lints that run on a file. Raises `RelayError` (R0710) for a code that no lint has."""
-        found = frozenset().union(*[self._expanded(code) for code in (self.select if self.select is not None else ["R10"])])
-        found -= frozenset().union(*[self._expanded(code) for code in self.ignore])
+        selected = frozenset().union(*[self._expanded(code) for code in (self.select if self.select is not None else ["R10"])])
+        selected -= frozenset().union(*[self._expanded(code) for code in self.ignore])
         inside = Path(path).absolute()
         try:
             name = inside.relative_to(self.file.parent).as_posix()
@@ -63,14 +63,14 @@ class Table:
         for pattern, codes in self.per_file.items():
             without = frozenset().union(*[self._expanded(code) for code in codes])
             if fnmatchcase(name if "/" in pattern else inside.name, pattern):
-                found -= without
-        return found
+                selected -= without
+        return selected
 
     def _expanded(self, code: str) -> frozenset[str]:
-        found = _beginning(code)
-        if not found:
+        codes = _beginning(code)
+        if not codes:
             raise self.wrong(f"{code!r} is the code of no lint", code, _hint(code))
-        return found
+        return codes
 
 
 def chosen(select: Sequence[str] | None, ignore: Sequence[str] | None) -> frozenset[str]:
@@ -81,10 +81,10 @@ def chosen(select: Sequence[str] | None, ignore: Sequence[str] | None) -> frozen
 
 
 def _given(option: str, code: str) -> frozenset[str]:
-    found = _beginning(code)
-    if not found:
+    codes = _beginning(code)
+    if not codes:
         raise RelayError(error("R0710", f"{option} names {code!r}, the code of no lint", notes=[_hint(code)]))
-    return found
+    return codes
 
 
 def _beginning(code: str) -> frozenset[str]:
@@ -112,9 +112,9 @@ def table_for(path: str) -> Table | None:
     for place in (folder, *folder.parents):
         file = place / "pyproject.toml"
         if file.is_file():
-            found = _table(file)
-            if found is not None:
-                return found
+            table = _table(file)
+            if table is not None:
+                return table
     return None
 
 
@@ -135,12 +135,12 @@ def _table(file: Path) -> Table | None:
         tool = tomllib.loads(text).get("tool", {})
     except tomllib.TOMLDecodeError as problem:
         raise _no_toml(table, str(problem)) from None
-    found: Any = tool.get("relay") if isinstance(tool, dict) else None
-    if found is None:
+    kept: Any = tool.get("relay") if isinstance(tool, dict) else None
+    if kept is None:
         return None
-    if not isinstance(found, dict):
+    if not isinstance(kept, dict):
         raise table.wrong("tool.relay is no table", "", "write its keys below a line [tool.relay]")
-    for key, value in found.items():
+    for key, value in kept.items():
         if key not in KEYS:
             near = did_you_mean(key, KEYS)
             note = f"did you mean {near}?" if near else f"its keys are {', '.join(KEYS)}"
@@ -153,7 +153,7 @@ def _table(file: Path) -> Table | None:
                 _check_codes(table, pattern, codes)
         else:
             _check_codes(table, key, value)
-    table.select, table.ignore, table.per_file = found.get(KEYS[0]), found.get(KEYS[1], []), found.get(KEYS[2], {})
+    table.select, table.ignore, table.per_file = kept.get(KEYS[0]), kept.get(KEYS[1], []), kept.get(KEYS[2], {})
     return table
 
 

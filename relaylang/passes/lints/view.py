@@ -118,10 +118,10 @@ class View:
 
         None where a comment would go.
         """
-        found = self.operand(inner if inner is not None else call)
-        if call is None or found is None:
+        operand_range = self.operand(inner if inner is not None else call)
+        if call is None or operand_range is None:
             return None
-        first, last = found
+        first, last = operand_range
         code = self.symbols.code
         kept = self.span(code[first].start, code[last].end)
         if self.has_comment(call.start, kept.start) or self.has_comment(kept.end, call.end):

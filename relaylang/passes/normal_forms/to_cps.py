@@ -118,14 +118,14 @@ class _Converter:
                 around.append(_called(op, args, value, self.new[variable], self.answer))
             else:
                 if isinstance(value, Function) and not is_kernel(value):
-                    made = yield self.function(value)
+                    converted = yield self.function(value)
                 elif isinstance(value, (Var, GlobalVar)):
-                    made = self.atom(value)
+                    converted = self.atom(value)
                 elif isinstance(value, Function):
-                    made = value
+                    converted = value
                 else:
-                    made = rebuild(value, tuple([self.atom(c) for c in children(value)]))
-                around.append(_bound(self.new[variable], made))
+                    converted = rebuild(value, tuple([self.atom(c) for c in children(value)]))
+                around.append(_bound(self.new[variable], converted))
         return _wrapped(Call(k, [self.atom(expr)]), around)
 
     def choice(self, node: If | Match, branches: list[Expr]) -> Expr:
@@ -193,8 +193,10 @@ def _converted(func: Function, called: Callable[[GlobalVar], GlobalVar | None]) 
     normal = convert(func, let_results=False)
     assert isinstance(normal, Function)
     converter = _Converter(normal, called)
-    made: Function = walk(converter.function(normal))
-    return Function(made.params, made.body, made.ret_type, [*made.type_params, converter.answer], made.attrs, made.span)
+    function: Function = walk(converter.function(normal))
+    return Function(
+        function.params, function.body, function.ret_type, [*function.type_params, converter.answer], function.attrs, function.span
+    )
 
 
 def function_to_cps(func: Function, mod: IRModule | None = None) -> Function:
@@ -213,11 +215,11 @@ def function_to_cps(func: Function, mod: IRModule | None = None) -> Function:
             wanted.append(gv)
         return names[gv]
 
-    made = _converted(func, called)
+    converted = _converted(func, called)
     while wanted:
         gv = wanted.pop()
         home[names[gv]] = _converted(home.functions[gv], called)
-    return made
+    return converted
 
 
 @dataclass(frozen=True)

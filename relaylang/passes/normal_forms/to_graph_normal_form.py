@@ -23,7 +23,7 @@ _P = TypeVar("_P", IRModule, Expr)
 
 def recursive_variables(expr: Expr) -> set[Var]:
     """The variables of lets whose values mention them."""
-    found: set[Var] = set()
+    recursive: set[Var] = set()
     inside: set[Var] = set()
     done: set[int] = set()
     stack: list[tuple[Expr, Var | None]] = [(expr, None)]
@@ -33,7 +33,7 @@ def recursive_variables(expr: Expr) -> set[Var]:
             inside.discard(closes)
         elif isinstance(node, Var):
             if node in inside:
-                found.add(node)
+                recursive.add(node)
         elif id(node) not in done:
             done.add(id(node))
             if isinstance(node, Let):
@@ -41,7 +41,7 @@ def recursive_variables(expr: Expr) -> set[Var]:
                 stack += [(node.body, None), (node, node.variable), (node.value, None)]
             else:
                 stack += [(c, None) for c in reversed(children(node))]
-    return found
+    return recursive
 
 
 def convert(expr: Expr, *, references: bool | None = None, pure: frozenset[GlobalVar] = frozenset()) -> Expr:

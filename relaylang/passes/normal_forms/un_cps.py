@@ -45,9 +45,9 @@ def un_cps(func: Function) -> Function:
         raise _beyond("returns", func)
     params, args = [], []
     for param in func.params[:-1]:
-        made = Var(param.name_hint, _plain(type_of(param), answer), param.span)
-        params.append(made)
-        args.append(_continued(made, type_of(param), answer, result, func))
+        plain_param = Var(param.name_hint, _plain(type_of(param), answer), param.span)
+        params.append(plain_param)
+        args.append(_continued(plain_param, type_of(param), answer, result, func))
     x = Var("x", result)
     body = Call(func, [*args, Function([x], x, result)], None, (*func.type_params[:-1], result))
     return Function(params, body, result, func.type_params[:-1], func.attrs, func.span)

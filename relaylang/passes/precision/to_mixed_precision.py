@@ -179,10 +179,10 @@ class _Mixed:
         else:
             follows = all(id(node.args[i]) in cheap or not self.wide_one(args[i]) for i in floats)
             to_small = RULES.get(name) is Precision.ALWAYS or follows
-        made = self.made_call(node, args, floats, to_small)
-        if made.checked_type is None and any(d.severity == "error" for d in infer(made, fragment=True, module=self.mod)):
-            made = self.made_call(node, args, floats, False)  # an operator that does not take 16 bits
-        return made
+        call = self.made_call(node, args, floats, to_small)
+        if call.checked_type is None and any(d.severity == "error" for d in infer(call, fragment=True, module=self.mod)):
+            call = self.made_call(node, args, floats, False)  # an operator that does not take 16 bits
+        return call
 
     def fits(self, node: Call) -> bool:
         """Whether the numbers among a call's attributes are numbers in 16 bits, too."""
@@ -201,11 +201,11 @@ class _Mixed:
             attrs = make_attrs(type(attrs), {**values, field: self.small})
         if attrs is node.attrs and all(a is b for a, b in zip(cast, node.args)):
             return node
-        made = Call(node.op, cast, attrs, node.type_args, node.span)
+        call = Call(node.op, cast, attrs, node.type_args, node.span)
         ty = tensor_type(node)
         if ty is not None and (not to_small or RULES.get(node.op.name) in (Precision.ALWAYS, Precision.FOLLOW)):
-            typed(made, TensorType(ty.shape, self.small) if to_small and ty.dtype == "float32" else ty)
-        return made
+            typed(call, TensorType(ty.shape, self.small) if to_small and ty.dtype == "float32" else ty)
+        return call
 
 
 @dataclass(frozen=True)

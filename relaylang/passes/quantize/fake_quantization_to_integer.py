@@ -55,22 +55,22 @@ def _quantize_of(node: Expr) -> Wanted | None:
 
 def _wanted(order: list[Expr]) -> dict[int, Wanted | None]:
     """The quantize that each value flows to; None where ways part, or lead elsewhere."""
-    found: dict[int, Wanted | None] = {}
+    wanted: dict[int, Wanted | None] = {}
     for node in reversed(order):
         mine: Wanted | None = None
         if isinstance(node, (Tuple, TupleGetItem)):
-            mine = found.get(id(node))
+            mine = wanted.get(id(node))
         elif isinstance(node, Call) and isinstance(node.op, Op):
             if Trait.QUANTISE in node.op.traits:
                 mine = _quantize_of(node)
             elif node.op.name in FLOWS:
-                mine = found.get(id(node))
+                mine = wanted.get(id(node))
         for child in children(node):
-            if id(child) not in found:
-                found[id(child)] = mine
-            elif not _alike(found[id(child)], mine):
-                found[id(child)] = None
-    return found
+            if id(child) not in wanted:
+                wanted[id(child)] = mine
+            elif not _alike(wanted[id(child)], mine):
+                wanted[id(child)] = None
+    return wanted
 
 
 def _alike(a: Wanted | None, b: Wanted | None) -> bool:
@@ -91,8 +91,8 @@ def _quantized(call: Call, x: Affine) -> Expr | None:
     scales, zeros = (one(v.data.reshape(-1) if v.data.size > 1 else v.data.reshape(())) for v in (scale, zero))
     if not scales.ndim and not zeros.ndim:
         return at(x, scales, zeros, call.attrs.out_dtype).ints
-    found = at_channels(x, scales, zeros, call.attrs.out_dtype, call.attrs.axis, len(ty.shape))
-    return found.ints if found is not None else None
+    quantized = at_channels(x, scales, zeros, call.attrs.out_dtype, call.attrs.axis, len(ty.shape))
+    return quantized.ints if quantized is not None else None
 
 
 def fake_quantization_to_integer(
@@ -139,12 +139,12 @@ class _Conversion:
         for node in self.order:
             new = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
             if isinstance(new, TupleGetItem) and isinstance(node, TupleGetItem):
-                whole = self.affine.get(id(node.tuple_value))
-                if whole is not None:
-                    part = TupleGetItem(whole.ints, node.index, node.span)
+                source = self.affine.get(id(node.tuple_value))
+                if source is not None:
+                    part = TupleGetItem(source.ints, node.index, node.span)
                     if id(node.tuple_value) in self.follows:
                         self.follows.add(id(node))
-                    self.affine[id(node)] = Affine(part, whole.scale, whole.zero, whole.dtype)
+                    self.affine[id(node)] = Affine(part, source.scale, source.zero, source.dtype)
             elif isinstance(new, Call) and isinstance(node, Call) and isinstance(node.op, Op):
                 new = self.call(node, new)
             if self.hard_fail and id(node) not in self.affine and id(node) not in self.blame:

@@ -25,28 +25,28 @@ def forward(func: Function, change: Forward, shared: Callable[[Mark], Mark] | No
     done: dict[int, Value] = {}
     exprs: dict[int, Expr] = {}
 
-    def given(child: Expr) -> Value:
+    def operand(child: Expr) -> Value:
         value = done[id(child)]
         return shared(value) if shared is not None and isinstance(value, Mark) and users[id(child)] > 1 else value
 
     def expr_of(child: Expr) -> Expr:
         if id(child) not in exprs:
-            exprs[id(child)] = plain(given(child))
+            exprs[id(child)] = plain(operand(child))
         return exprs[id(child)]
 
     for node in order:
         value: Value = None
         if isinstance(node, Call) and isinstance(node.op, Op):
-            value = change(node.op, node, [given(a) for a in node.args])
+            value = change(node.op, node, [operand(a) for a in node.args])
         elif isinstance(node, Tuple):
-            fields = tuple([given(f) for f in node.fields])
+            fields = tuple([operand(f) for f in node.fields])
             value = fields if any([isinstance(f, (Mark, tuple)) for f in fields]) else None
         elif isinstance(node, TupleGetItem) and isinstance(done[id(node.tuple_value)], tuple):
             value = done[id(node.tuple_value)][node.index]
         done[id(node)] = retype(rebuild(node, tuple(map(expr_of, children(node)))), node) if value is None else value
-    made = forget_stale_types(done[id(func)])
-    assert isinstance(made, Function)
-    return made
+    rewritten = forget_stale_types(done[id(func)])
+    assert isinstance(rewritten, Function)
+    return rewritten
 
 
 def by_table(rules: Rules, state: Any) -> Forward:

@@ -41,19 +41,19 @@ def apply_rule(rule: Rule, attr_name: str, old: Call, new: Call, mod: IRModule) 
     """What a rule makes of a call whose operands are done already, typed; None where it leaves it. Raises `RelayError`."""
     name = new.op.name if isinstance(new.op, Op) else ""
     try:
-        made = rule(new.attrs, new.args, [*[a.checked_type for a in old.args], old.checked_type])
+        replacement = rule(new.attrs, new.args, [*[a.checked_type for a in old.args], old.checked_type])
     except RelayError:
         raise
     except Exception as problem:
         raise RelayError(raised_in(f"{attr_name} of {name}", problem, "the rule")) from problem
-    if made is None:
+    if replacement is None:
         return None
-    if not isinstance(made, Expr):
-        said = f"the rule {attr_name} of {name} returned a {type(made).__name__}, not an expression"
+    if not isinstance(replacement, Expr):
+        said = f"the rule {attr_name} of {name} returned a {type(replacement).__name__}, not an expression"
         raise RelayError(error("R0503", said, old.span))
-    found = infer(made, fragment=True, module=mod)
-    wrong = [d for d in found if d.severity == "error"]
-    if wrong or made.checked_type != old.checked_type:
-        title = f"the rule {attr_name} of {name} made `{made.checked_type!r}` of `{old.checked_type!r}`"
+    diagnostics = infer(replacement, fragment=True, module=mod)
+    wrong = [d for d in diagnostics if d.severity == "error"]
+    if wrong or replacement.checked_type != old.checked_type:
+        title = f"the rule {attr_name} of {name} made `{replacement.checked_type!r}` of `{old.checked_type!r}`"
         raise RelayError([error("R0504", title, old.span), *wrong])
-    return made
+    return replacement

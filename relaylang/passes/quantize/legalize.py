@@ -38,9 +38,9 @@ def legalize(mod: IRModule, attr_name: str = "FTVMLegalize", more: Mapping[str, 
             return new
         for table in tables:
             rule = table.get(new.op.name)
-            made = apply_rule(rule, attr_name, old, new, mod) if rule is not None else None
-            if made is not None:
-                return made
+            replacement = apply_rule(rule, attr_name, old, new, mod) if rule is not None else None
+            if replacement is not None:
+                return replacement
         return new
 
     return per_function(mod, lambda f: rewrite_typed(f, put))

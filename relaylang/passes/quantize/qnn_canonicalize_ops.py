@@ -26,7 +26,7 @@ def canonicalize_qnn(mod: IRModule, compute: Compute) -> IRModule:
     """
     config = current_requantize_config()
     numbers, own = Numbers(compute, config.rounding, config.compute_dtype), MAPS.get("FTVMQnnCanonicalize", {})
-    made: list[Expr] = []
+    nodes: list[Expr] = []
 
     def put(old: Expr, new: Expr) -> Expr:
         if not isinstance(new, Call) or not isinstance(old, Call) or not isinstance(new.op, Op):
@@ -40,14 +40,14 @@ def canonicalize_qnn(mod: IRModule, compute: Compute) -> IRModule:
         if name not in RULES or ty is None:
             return new
         lowered = RULES[name](numbers, new, [a.checked_type for a in old.args], ty)
-        made.extend(children(lowered))
+        nodes.extend(children(lowered))
         return lowered
 
     def convert(func: Function) -> Expr:
-        made.clear()
+        nodes.clear()
         new = rewrite_typed(func, put)
         # The results have the types of the calls that they replace; expressions inside them get their own.
-        infer(Tuple([m for m in made if m.checked_type is None and not isinstance(m, Op)]), fragment=True, module=mod)
+        infer(Tuple([m for m in nodes if m.checked_type is None and not isinstance(m, Op)]), fragment=True, module=mod)
         return new
 
     return per_function(mod, convert)

@@ -98,21 +98,21 @@ def own_rule(name: str, function: Own, fold: Callable[[Expr], Expr], hard_fail: 
         types, args, rest = _TypeMap(), [], list(operands)
         for arg in call.args:
             fields = list(arg.fields) if isinstance(arg, Tuple) else [arg]
-            given, rest = rest[: len(fields)], rest[len(fields) :]
-            whole = [f if o is None else o.ints for f, o in zip(fields, given)]
-            for field, o in zip(whole, given):
+            inner_operands, rest = rest[: len(fields)], rest[len(fields) :]
+            int_fields = [f if o is None else o.ints for f, o in zip(fields, inner_operands)]
+            for field, o in zip(int_fields, inner_operands):
                 if o is not None:
                     types.set(field, _type(o.scale, o.zero, o.dtype, o.axis))
-            joined = Tuple(whole) if isinstance(arg, Tuple) else whole[0]
-            if isinstance(arg, Tuple) and all(f in types for f in whole):
-                types.set(joined, TupleAffineType(tuple([types[f] for f in whole])))
+            joined = Tuple(int_fields) if isinstance(arg, Tuple) else int_fields[0]
+            if isinstance(arg, Tuple) and all(f in types for f in int_fields):
+                types.set(joined, TupleAffineType(tuple([types[f] for f in int_fields])))
             args.append(joined)
-        made = Call(call.op, args, call.attrs, (), call.span)
+        rewritten = Call(call.op, args, call.attrs, (), call.span)
         first = next(o for o in operands if o is not None)
         target = wanted or Wanted(first.scale, first.zero, first.dtype)
-        types.set(made, _type(target.scale, target.zero, target.dtype, -1 if wanted else first.axis))
+        types.set(rewritten, _type(target.scale, target.zero, target.dtype, -1 if wanted else first.axis))
         try:
-            result = function(made, types)
+            result = function(rewritten, types)
         except (KeyError, AssertionError, NotImplementedError):
             return None
         except RelayError:
@@ -127,15 +127,15 @@ def own_rule(name: str, function: Own, fold: Callable[[Expr], Expr], hard_fail: 
 
 
 def _checked(name: str, result: Any, call: Call, fold: Callable[[Expr], Expr]) -> Affine:
-    found = list(result) if isinstance(result, (list, tuple)) else []
-    ty = found[1] if len(found) == 2 else None
+    parts = list(result) if isinstance(result, (list, tuple)) else []
+    ty = parts[1] if len(parts) == 2 else None
     if isinstance(ty, TupleAffineType) and ty.types and all(t == ty.types[0] for t in ty.types):
         ty = ty.types[0]
-    if not isinstance(ty, TensorAffineType) or not isinstance(found[0], Expr):
+    if not isinstance(ty, TensorAffineType) or not isinstance(parts[0], Expr):
         said = f"the rule for {name} in whole numbers returned {result!r:.60}, not [expression, affine type]"
         raise RelayError(error("R0503", said, call.span))
     numbers = [n if isinstance(n, Constant) else fold(n) for n in (ty.scale, ty.zero_point)]
     if not all(isinstance(n, Constant) for n in numbers):
         raise RelayError(error("R0503", f"the rule for {name} in whole numbers gave a scale that is no constant", call.span))
     scale, zero = (n.data for n in numbers if isinstance(n, Constant))
-    return affine(found[0], scale, zero, str(ty.dtype), int(ty.axis))
+    return affine(parts[0], scale, zero, str(ty.dtype), int(ty.axis))

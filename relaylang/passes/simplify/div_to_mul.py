@@ -16,8 +16,8 @@ def div_to_mul(mod: IRModule) -> IRModule:
 
     def put(old: Expr, new: Expr) -> Expr:
         rule = RULES.get(new.op.name) if isinstance(new, Call) and isinstance(new.op, Op) else None
-        made = rule(new, old.checked_type) if rule is not None and isinstance(new, Call) else None
-        return new if made is None else made
+        product = rule(new, old.checked_type) if rule is not None and isinstance(new, Call) else None
+        return new if product is None else product
 
     return per_function(mod, lambda f: rewrite_typed(f, put))
 

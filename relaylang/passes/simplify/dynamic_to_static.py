@@ -38,10 +38,10 @@ def dynamic_to_static(mod: IRModule, compute: Compute) -> IRModule:
     """
     decided = per_function(mod, _decided)
     wrong = [d for d in infer(decided) if d.severity == "error"]
-    made = per_function(decided, lambda f: _convert(f, compute, decided, untyped=bool(wrong)))
-    if wrong and any(d.severity == "error" for d in infer(made)):
+    static_mod = per_function(decided, lambda f: _convert(f, compute, decided, untyped=bool(wrong)))
+    if wrong and any(d.severity == "error" for d in infer(static_mod)):
         raise RelayError(wrong)
-    return made
+    return static_mod
 
 
 def _decided(func: Function) -> Expr:

@@ -46,24 +46,24 @@ class Keys:
         return None
 
     def _operand(self, node: Expr) -> Hashable:
-        found = self._operands.get(id(node))
-        if found is None:
+        key = self._operands.get(id(node))
+        if key is None:
             if isinstance(node, Constant) and node.data.ndim == 0:
-                found = (node.dtype, node.data.tobytes())
+                key = (node.dtype, node.data.tobytes())
             elif isinstance(node, Tuple):
-                found = ("tuple", *[self._operand(f) if not isinstance(f, Tuple) else id(f) for f in node.fields])
+                key = ("tuple", *[self._operand(f) if not isinstance(f, Tuple) else id(f) for f in node.fields])
             else:
-                found = id(node)
-            self._operands[id(node)] = found
-        return found
+                key = id(node)
+            self._operands[id(node)] = key
+        return key
 
     def _attributes(self, attrs: Any) -> str:
         if attrs is None:
             return ""
-        found = self._attrs.get(id(attrs))
-        if found is None:
-            found = self._attrs[id(attrs)] = repr(attrs)
-        return found
+        text = self._attrs.get(id(attrs))
+        if text is None:
+            text = self._attrs[id(attrs)] = repr(attrs)
+        return text
 
 
 def _eliminate(expr: Expr, skip: Callable[[Expr], bool] | None) -> Expr:

@@ -150,9 +150,9 @@ def fold_node(old: Expr, new: Expr, compute: Compute, fold_qnn: bool) -> Expr:
     if isinstance(new, Call):
         return _fold_call(old, new, compute, fold_qnn)
     if isinstance(new, TupleGetItem):
-        whole = _placed(new.tuple_value)
-        if isinstance(whole, Tuple):
-            return _placed_alike(whole.fields[new.index], new.tuple_value)
+        source = _placed(new.tuple_value)
+        if isinstance(source, Tuple):
+            return _placed_alike(source.fields[new.index], new.tuple_value)
     if isinstance(new, If):
         cond = _placed(new.cond)
         if isinstance(cond, Constant) and cond.data.ndim == 0:
@@ -160,11 +160,11 @@ def fold_node(old: Expr, new: Expr, compute: Compute, fold_qnn: bool) -> Expr:
     return new
 
 
-def _placed_alike(field: Expr, whole: Expr) -> Expr:
+def _placed_alike(field: Expr, source: Expr) -> Expr:
     """A tuple's field where the tuple is."""
-    if not isinstance(whole, Call) or _placed(field) is not field:
+    if not isinstance(source, Call) or _placed(field) is not field:
         return field
-    return typed(Call(whole.op, [field], whole.attrs, (), whole.span), field.checked_type)
+    return typed(Call(source.op, [field], source.attrs, (), source.span), field.checked_type)
 
 
 def _fold_call(old: Expr, new: Call, compute: Compute, fold_qnn: bool) -> Expr:

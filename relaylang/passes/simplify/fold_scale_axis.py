@@ -61,10 +61,10 @@ def _factored(call: Call, way: Callable[[Expr], _Way | None]) -> tuple[Expr, Fac
     """A product as a tensor, which leads on, and factors that can go that way."""
     shape = static_shape(call.checked_type)
     for x, s in (call.args, call.args[::-1]):
-        found = way(x)
-        if found is not None and shape is not None and static_shape(x.checked_type) == shape:
-            factors = factors_of(s, shape, found.axes)
-            if factors is not None and found.takes(factors):
+        direction = way(x)
+        if direction is not None and shape is not None and static_shape(x.checked_type) == shape:
+            factors = factors_of(s, shape, direction.axes)
+            if factors is not None and direction.takes(factors):
                 return x, factors
     return None
 
@@ -86,9 +86,9 @@ def _vector_axes(call: Call) -> tuple[int, ...]:
 def _again(call: Call, done: dict[int, Expr], factors: tuple[Factors, ...], tensor: int | None, divide: bool, which: str) -> Expr:
     """A call with its operands as they are now, which takes factors on. `tensor`: the operand of a sum that is scaled already;
     None where both are."""
-    made = retype(rebuilt(call, done), call)
-    assert isinstance(made, Call)
-    args, rule, shape = list(made.args), _rule(call), static_shape(call.checked_type)
+    rebuilt_call = retype(rebuilt(call, done), call)
+    assert isinstance(rebuilt_call, Call)
+    args, rule, shape = list(rebuilt_call.args), _rule(call), static_shape(call.checked_type)
     for one in factors:
         if isinstance(rule, Product):
             axes = rule.axes(call, which)
@@ -99,7 +99,11 @@ def _again(call: Call, done: dict[int, Expr], factors: tuple[Factors, ...], tens
         elif rule is Step.SUM and tensor is not None:
             assert shape is not None
             args[1 - tensor] = scaled_operand(args[1 - tensor], one, shape, divide)
-    return retype(Call(made.op, args, made.attrs, made.type_args, made.span), call) if factors else made
+    return (
+        retype(Call(rebuilt_call.op, args, rebuilt_call.attrs, rebuilt_call.type_args, rebuilt_call.span), call)
+        if factors
+        else rebuilt_call
+    )
 
 
 def _ways_up(order: Sequence[Expr], computed: bool) -> dict[int, _Way]:

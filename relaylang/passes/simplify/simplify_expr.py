@@ -36,9 +36,9 @@ def _simplify(old: Expr, new: Expr) -> Expr:
         if ty is None or rules is None:
             return new
         for rule in rules:
-            made = rule(new, ty)
-            if made is not None and made is not new:
-                new = retype(made, old)
+            simplified = rule(new, ty)
+            if simplified is not None and simplified is not new:
+                new = retype(simplified, old)
                 break
         else:
             return new

@@ -60,5 +60,5 @@ class SimplifyInference(Pass):
     operators: list[str] | None = None
 
     def run(self, mod: IRModule) -> IRModule:
-        made: IRModule = simplify_inference(mod, self.operators or RULES)
-        return made
+        simplified: IRModule = simplify_inference(mod, self.operators or RULES)
+        return simplified

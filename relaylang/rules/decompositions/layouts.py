@@ -85,11 +85,11 @@ def _again(call: Call, name: str, args: list[Expr | None], layout: str, result: 
     cls = type(call.attrs)
     attrs = make_attrs(cls, {**{n: getattr(call.attrs, n) for n in cls.schema}, **changed})
     back = turned(call, result, layout)
-    given = [a for a in args if a is not None]
-    if back is None or len(given) < len(args):
+    operands = [a for a in args if a is not None]
+    if back is None or len(operands) < len(args):
         return None
-    made = typed(Call(get(name), given, attrs, (), call.span), back.checked_type)
-    return turned(made, layout, result)
+    plain_call = typed(Call(get(name), operands, attrs, (), call.span), back.checked_type)
+    return turned(plain_call, layout, result)
 
 
 def convolution(call: Call, args: list[Expr], last: bool = False) -> Expr | None:
@@ -110,8 +110,8 @@ def convolution(call: Call, args: list[Expr], last: bool = False) -> Expr | None
     own = attrs.kernel_layout
     if blocked:
         own = "OI" + _SPACE[len(layout) - 2]
-    given = [turned(args[0], attrs.data_layout, layout), turned(args[1], attrs.kernel_layout, own), *args[2:]]
-    return _again(call, name, given, layout, result, data_layout=layout, kernel_layout=own, out_layout="")
+    operands = [turned(args[0], attrs.data_layout, layout), turned(args[1], attrs.kernel_layout, own), *args[2:]]
+    return _again(call, name, operands, layout, result, data_layout=layout, kernel_layout=own, out_layout="")
 
 
 def pool(call: Call, args: list[Expr]) -> Expr | None:
@@ -125,8 +125,8 @@ def pool(call: Call, args: list[Expr]) -> Expr | None:
     if attrs.layout == layout:
         return None
     changed = {"out_layout": ""} if "out_layout" in type(attrs).schema else {}
-    given = [turned(args[0], attrs.layout, layout), *args[1:]]
-    return _again(call, named(call), given, layout, attrs.layout, layout=layout, **changed)
+    operands = [turned(args[0], attrs.layout, layout), *args[1:]]
+    return _again(call, named(call), operands, layout, attrs.layout, layout=layout, **changed)
 
 
 def plain(call: Call, args: list[Expr]) -> Expr | None:
@@ -140,8 +140,8 @@ def plain(call: Call, args: list[Expr]) -> Expr | None:
     if all(own == layout for own, (_, layout) in zip([*have, result], [*wanted, wanted[0]])):
         return None
     changed = {**({"out_layout": ""} if "out_layout" in type(attrs).schema else {}), **dict(wanted)}
-    given = [turned(a, own, layout) for a, own, (_, layout) in zip(args, have, wanted)]
-    return _again(call, named(call), [*given, *args[len(given) :]], wanted[0][1], result, **changed)
+    operands = [turned(a, own, layout) for a, own, (_, layout) in zip(args, have, wanted)]
+    return _again(call, named(call), [*operands, *args[len(operands) :]], wanted[0][1], result, **changed)
 
 
 RULES: dict[str, Decomposition] = {

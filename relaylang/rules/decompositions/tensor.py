@@ -40,14 +40,14 @@ def _batch_to_space(call: Call, args: list[Expr]) -> Expr | None:
     cut = reshape(data, [*blocks, batch, *space, *rest])
     order = [count, *[a for i in range(count) for a in (count + 1 + i, i)], *range(2 * count + 1, 2 * count + 1 + len(rest))]
     joined = [batch, *[n * b for n, b in zip(space, blocks)], *rest]
-    whole = reshape(transpose(cut, order), joined)
+    image = reshape(transpose(cut, order), joined)
     crops = [(0, 0), *[(int(a), int(b)) for a, b in call.attrs.crops]]
     crops += [(0, 0)] * (len(joined) - len(crops))
     if not any(a or b for a, b in crops):
-        return whole
+        return image
     end = [n - b for n, (_, b) in zip(joined, crops)]
     left = [e - a for e, (a, _) in zip(end, crops)]
-    return make("strided_slice", [whole], left, begin=[a for a, _ in crops], end=end, strides=[1])
+    return make("strided_slice", [image], left, begin=[a for a, _ in crops], end=end, strides=[1])
 
 
 def _yolo_reorg(call: Call, args: list[Expr]) -> Expr | None:
@@ -63,9 +63,9 @@ def _fifo_buffer(call: Call, args: list[Expr]) -> Expr | None:
     held, new = known(buffer), known(data)
     axis = call.attrs.axis % len(held)
     both = [n + m if d == axis else n for d, (n, m) in enumerate(zip(held, new))]
-    whole = op_call("concatenate", [typed_tuple([buffer, data])], TensorType(both, dtype_of(data)), axis=axis)
+    joined = op_call("concatenate", [typed_tuple([buffer, data])], TensorType(both, dtype_of(data)), axis=axis)
     begin = [new[axis] if d == axis else 0 for d in range(len(held))]
-    return make("strided_slice", [whole], held, begin=begin, end=both, strides=[1])
+    return make("strided_slice", [joined], held, begin=begin, end=both, strides=[1])
 
 
 def _upsampling(call: Call, args: list[Expr]) -> Expr | None:
@@ -90,12 +90,12 @@ def _upsampling(call: Call, args: list[Expr]) -> Expr | None:
 
 
 def _meshgrid(call: Call, args: list[Expr]) -> Expr | None:
-    given = args[0]
+    vectors = args[0]
     ty = call.checked_type
-    if not isinstance(given, Tuple) or not isinstance(ty, TupleType):
+    if not isinstance(vectors, Tuple) or not isinstance(ty, TupleType):
         return None
     out = []
-    for number, (part, own) in enumerate(zip(given.fields, ty.fields)):
+    for number, (part, own) in enumerate(zip(vectors.fields, ty.fields)):
         assert isinstance(own, TensorType)
         rank = len(own.shape)
         axis = 1 - number if call.attrs.indexing == "xy" and number < 2 and rank > 1 else number
@@ -124,8 +124,8 @@ def _cross_entropy(logits: bool) -> Decomposition:
         x, y = args
         dtype = dtype_of(x)
         powers = x if logits else make("log", [x], known(x))
-        whole = total(two("multiply", powers, y), range(len(known(x))))
-        return two("divide", make("negative", [whole], []), scalar(max(known(x)[0], 1), dtype))
+        loss = total(two("multiply", powers, y), range(len(known(x))))
+        return two("divide", make("negative", [loss], []), scalar(max(known(x)[0], 1), dtype))
 
     return rewrite
 

@@ -90,8 +90,8 @@ def at(x: Affine, scale: np.ndarray, zero: np.ndarray, dtype: str) -> Affine:
     if x.dtype == "uint16":
         x = replace(x, ints=op_call("cast", [x.ints], dtype="int32"), dtype="int32")
     target = affine(x.ints, scale, zero, dtype)
-    made = op_call("qnn.requantize", [x.ints, *parts(x), *parts(target)], axis=x.axis, out_dtype=dtype)
-    return replace(target, ints=made)
+    requantized = op_call("qnn.requantize", [x.ints, *parts(x), *parts(target)], axis=x.axis, out_dtype=dtype)
+    return replace(target, ints=requantized)
 
 
 def at_channels(x: Affine, scale: np.ndarray, zero: np.ndarray, dtype: str, axis: int, rank: int) -> Affine | None:
@@ -109,15 +109,15 @@ def at_channels(x: Affine, scale: np.ndarray, zero: np.ndarray, dtype: str, axis
     if not (ratio.min() > np.finfo("float32").tiny and ratio.max() < np.finfo("float32").max):
         return None
     of_one = [const(ratio, "float32"), const(x.zero, "int32"), const(1, "float32"), const(0, "int32")]
-    made = op_call("qnn.requantize", [ints, *of_one], axis=axis, out_dtype="int32")
+    requantized = op_call("qnn.requantize", [ints, *of_one], axis=axis, out_dtype="int32")
     if dtype != "int32":
         info = np.iinfo(dtype)
         shift = spread(zero, axis, rank)
         # held to the range first, so that the sum is in that of int32
-        made = op_call("clip", [made], a_min=float(info.min - int(zero.max())), a_max=float(info.max - int(zero.min())))
-        made = op_call("add", [made, const(shift, "int32")]) if zero.any() else made
-        made = op_call("cast", [op_call("clip", [made], a_min=float(info.min), a_max=float(info.max))], dtype=dtype)
-    return replace(target, ints=made)
+        requantized = op_call("clip", [requantized], a_min=float(info.min - int(zero.max())), a_max=float(info.max - int(zero.min())))
+        requantized = op_call("add", [requantized, const(shift, "int32")]) if zero.any() else requantized
+        requantized = op_call("cast", [op_call("clip", [requantized], a_min=float(info.min), a_max=float(info.max))], dtype=dtype)
+    return replace(target, ints=requantized)
 
 
 def spread(values: np.ndarray, axis: int, rank: int) -> np.ndarray:

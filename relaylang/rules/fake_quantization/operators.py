@@ -94,10 +94,10 @@ def pad(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Aff
         return replace(x, ints=again(call, [x.ints, const(0, x.dtype)]))
     if value is not None:
         return None if not value.plain else replace(x, ints=again(call, [x.ints, at(value, x.scale, x.zero, x.dtype).ints]))
-    given = call.args[1]
-    if not isinstance(given, Constant) or given.data.size != 1 or given.data.dtype.kind != "f" or np.isnan(given.data).any():
+    fill = call.args[1]
+    if not isinstance(fill, Constant) or fill.data.size != 1 or fill.data.dtype.kind != "f" or np.isnan(fill.data).any():
         return None
-    info, number = np.iinfo(x.dtype), float(given.data.reshape(-1)[0])
+    info, number = np.iinfo(x.dtype), float(fill.data.reshape(-1)[0])
     if abs(number) == np.inf:  # the end of the range that the value is held to, if that is known
         if wanted is None:
             return None
@@ -136,8 +136,8 @@ def avg_pool2d(call: Call, operands: list[Affine | None], wanted: Wanted | None)
     if padded and (x.zero.any() or wanted.zero.any()):
         return average(call, operands, wanted)
     kept = {name: getattr(call.attrs, name) for name in type(call.attrs).schema}
-    made = op_call("qnn.avg_pool2d", [x.ints, *parts(x), *_out(wanted)], **kept)
-    return _as_wanted(made, wanted, x.dtype)
+    means = op_call("qnn.avg_pool2d", [x.ints, *parts(x), *_out(wanted)], **kept)
+    return _as_wanted(means, wanted, x.dtype)
 
 
 def mean(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
@@ -216,8 +216,8 @@ def product(name: str, axis_of: Callable[[Call], int]) -> Rule:
         kept = {k: getattr(call.attrs, k) for k in op.schema if hasattr(call.attrs, k)}
         args = [x.ints, w.ints, const(x.zero, "int32"), const(w.zero, "int32"), const(x.scale, "float32"), const(w.scale, "float32")]
         sums = "int32" if x.narrow or _fits(call) else "int64"
-        made = Call(op, args, make_attrs(op.attrs, {**kept, "out_dtype": sums}), (), call.span)
-        return affine(made, x.scale * w.scale, 0, sums, axis_of(call))
+        accumulator = Call(op, args, make_attrs(op.attrs, {**kept, "out_dtype": sums}), (), call.span)
+        return affine(accumulator, x.scale * w.scale, 0, sums, axis_of(call))
 
     return rule
 
@@ -264,18 +264,18 @@ def bias_add(call: Call, operands: list[Affine | None], wanted: Wanted | None) -
     axis = call.attrs.axis % rank
     if x.scale.ndim and x.axis % rank != axis:
         return None
-    given = call.args[1]
+    bias = call.args[1]
     if b is not None and isinstance(b.ints, Constant):
         shift, scale = (v.astype("float64") for v in (b.zero, b.scale))
-        given = const((b.ints.data.astype("float64") - shift) * scale, "float64")
+        bias = const((b.ints.data.astype("float64") - shift) * scale, "float64")
         if b.dtype == x.dtype == "int32" and np.array_equal(b.scale, x.scale) and not b.zero.any():
             return replace(x, ints=again(call, [x.ints, b.ints]))
     elif b is not None:
         return _with_computed_bias(call, x, b)
-    if not isinstance(given, Constant) or given.data.dtype.kind != "f" or not np.isfinite(given.data).all():
+    if not isinstance(bias, Constant) or bias.data.dtype.kind != "f" or not np.isfinite(bias.data).all():
         return None
     bits = 31 if x.dtype == "int32" else 39  # accelerators hold sums of 40 bits
-    held = np.clip(np.round(given.data.astype("float64") / x.scale), -(2**bits), 2**bits - 1)
+    held = np.clip(np.round(bias.data.astype("float64") / x.scale), -(2**bits), 2**bits - 1)
     return replace(x, ints=again(call, [x.ints, const(held, x.dtype)]))
 
 
@@ -439,8 +439,8 @@ def concatenate(call: Call, operands: list[Affine | None], wanted: Wanted | None
     if plain and wanted is not None and wanted.dtype == first.dtype:
         scales, zeros = (Tuple([parts(x)[i] for x in known]) for i in (0, 1))
         joined = Tuple([x.ints for x in known])
-        made = op_call("qnn.concatenate", [joined, scales, zeros, *_out(wanted)], axis=call.attrs.axis)
-        return _as_wanted(made, wanted, first.dtype)
+        concatenated = op_call("qnn.concatenate", [joined, scales, zeros, *_out(wanted)], axis=call.attrs.axis)
+        return _as_wanted(concatenated, wanted, first.dtype)
     all_at = _at_one_scale(known, wanted)
     return None if all_at is None else replace(all_at[0], ints=again(call, [Tuple([x.ints for x in all_at])]))
 

@@ -77,9 +77,9 @@ def holds_float(ty: Type | None) -> bool:
 
 def of_dtype(grad: Expr, call: Call, operand: Expr) -> Expr:
     """The gradient of a call's result in the element type of an operand, where `out_dtype` makes them two."""
-    made, wanted = call.checked_type, operand.checked_type
-    assert isinstance(made, TensorType) and isinstance(wanted, TensorType)
-    return grad if made.dtype == wanted.dtype else of("cast", grad, dtype=wanted.dtype)
+    result_type, wanted = call.checked_type, operand.checked_type
+    assert isinstance(result_type, TensorType) and isinstance(wanted, TensorType)
+    return grad if result_type.dtype == wanted.dtype else of("cast", grad, dtype=wanted.dtype)
 
 
 def extents(expr: Expr, what: str) -> tuple[int, ...]:

@@ -86,12 +86,12 @@ def _batches(grad: Expr, operand: Expr) -> Expr:
 def _conv2d(call: Call, grad: Expr) -> Grads:
     """The gradients of a 2-D convolution, in NCHW and OIHW, with changes to the call's layouts around them."""
     attrs = call.attrs
-    given = [attrs.data_layout, attrs.kernel_layout, attrs.out_layout or attrs.data_layout]
+    layouts = [attrs.data_layout, attrs.kernel_layout, attrs.out_layout or attrs.data_layout]
     plain = ["NCHW", "OIHW", "NCHW"]
-    shapes = [plain_extents(e, *layouts) for e, *layouts in zip((*call.args, call), given, plain)]
-    data, weight = (in_layout(e, *layouts) for e, *layouts in zip(call.args, given, plain))
-    grad = in_layout(of_dtype(grad, call, call.args[0]), given[2], "NCHW")
-    (_, channels, h, w), (made, _, kh, kw), (_, _, oh, ow) = shapes
+    shapes = [plain_extents(e, *layouts) for e, *layouts in zip((*call.args, call), layouts, plain)]
+    data, weight = (in_layout(e, *layouts) for e, *layouts in zip(call.args, layouts, plain))
+    grad = in_layout(of_dtype(grad, call, call.args[0]), layouts[2], "NCHW")
+    (_, channels, h, w), (filters, _, kh, kw), (_, _, oh, ow) = shapes
     top, left, bottom, right = both_sides(attrs.padding, 2)
     sh, sw = attrs.strides
     dh, dw = attrs.dilation
@@ -111,21 +111,21 @@ def _conv2d(call: Call, grad: Expr) -> Grads:
         kernel_size=[kh, kw],
     )
     kept = {n: getattr(attrs, n) for n in get("nn.conv2d_backward_weight").schema}
-    kept.update(padding=[top, left, bottom, right], kernel_size=[kh, kw], channels=made, out_dtype=None)
+    kept.update(padding=[top, left, bottom, right], kernel_size=[kh, kw], channels=filters, out_dtype=None)
     kept.update(data_layout="NCHW", kernel_layout="NCHW", out_layout="OIHW")
     op = get("nn.conv2d_backward_weight")
     assert op.attrs is not None
     d_weight = Call(op, [grad, data], make_attrs(op.attrs, kept))
-    return [in_layout(d_data, "NCHW", given[0]), in_layout(d_weight, "OIHW", given[1])]
+    return [in_layout(d_data, "NCHW", layouts[0]), in_layout(d_weight, "OIHW", layouts[1])]
 
 
 def plain_extents(expr: Expr, layout: str, plain: str) -> tuple[int, ...]:
     """A tensor's extents in the order of `plain`, with the parts of a split axis multiplied."""
     shape = extents(expr, "nn.conv2d")
-    found = dict.fromkeys(plain, 1)
+    logical = dict.fromkeys(plain, 1)
     for (_, axis), extent in zip(re.findall(r"(\d*)([A-Za-z])", layout), shape):
-        found[axis.upper()] *= extent
-    return tuple(found.values())
+        logical[axis.upper()] *= extent
+    return tuple(logical.values())
 
 
 def _pool(name: str) -> Gradient:

@@ -41,31 +41,31 @@ def _layout_transform(call: Call, grad: Expr) -> Grads:
 def _parts_along(tuple_value: Expr, axis: int) -> list[int]:
     ty = tuple_value.checked_type
     assert isinstance(ty, TupleType)
-    found = [t.shape[axis] for t in ty.fields if isinstance(t, TensorType)]
-    if not all(isinstance(d, int) for d in found):
+    sizes = [t.shape[axis] for t in ty.fields if isinstance(t, TensorType)]
+    if not all(isinstance(d, int) for d in sizes):
         raise NoGradient("concatenate of unknown extents")
-    return [int(d) for d in found]  # type: ignore[arg-type]
+    return [int(d) for d in sizes]  # type: ignore[arg-type]
 
 
 def _concatenate(call: Call, grad: Expr) -> Grads:
     axis = call.attrs.axis % rank_of(call)
     begin = 0
-    found: list[Expr] = []
+    grads: list[Expr] = []
     for extent in _parts_along(call.args[0], axis):
-        found.append(of("strided_slice", grad, begin=[begin], end=[begin + extent], strides=[1], axes=[axis]))
+        grads.append(of("strided_slice", grad, begin=[begin], end=[begin + extent], strides=[1], axes=[axis]))
         begin += extent
-    return [found]
+    return [grads]
 
 
 def _stack(call: Call, grad: Expr) -> Grads:
     axis = call.attrs.axis % rank_of(call)
     ty = call.args[0].checked_type
     assert isinstance(ty, TupleType)
-    found: list[Expr] = []
+    grads: list[Expr] = []
     for i in range(len(ty.fields)):
         part = of("strided_slice", grad, begin=[i], end=[i + 1], strides=[1], axes=[axis])
-        found.append(of("squeeze", part, axis=[axis]))
-    return [found]
+        grads.append(of("squeeze", part, axis=[axis]))
+    return [grads]
 
 
 def _split(call: Call, grads: list[Expr]) -> Grads:
@@ -121,10 +121,10 @@ def _take(call: Call, grad: Expr) -> Grads:
         places = of("floor_mod", places, Constant(np.asarray(shape[axis], ty.dtype)))
     order = [axis, *[i for i in range(len(shape)) if i != axis]]
     turned = of("transpose", zeros, axes=order) if axis else zeros
-    found = of("scatter_nd", turned, places, updates, mode="add")
+    grad_data = of("scatter_nd", turned, places, updates, mode="add")
     if axis:
-        found = of("transpose", found, axes=[order.index(i) for i in range(len(shape))])
-    return [found if call.attrs.axis is not None else of("reshape_like", found, data), None]
+        grad_data = of("transpose", grad_data, axes=[order.index(i) for i in range(len(shape))])
+    return [grad_data if call.attrs.axis is not None else of("reshape_like", grad_data, data), None]
 
 
 def _gather_nd(call: Call, grad: Expr) -> Grads:

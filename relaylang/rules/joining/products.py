@@ -59,13 +59,13 @@ class DenseBatch:
         first, number = step.calls[0], len(step.calls)
         ty = type_of(first)
         args = [stacked([data] * number), stacked(weights)]
-        whole = TensorType((number, *ty.shape), ty.dtype)
-        return op_call("nn.batch_matmul", args, whole, out_dtype=first.attrs.out_dtype, transpose_b=True)
+        batch_type = TensorType((number, *ty.shape), ty.dtype)
+        return op_call("nn.batch_matmul", args, batch_type, out_dtype=first.attrs.out_dtype, transpose_b=True)
 
     def follow(self, step: Step, whole: Expr, others: list[list[Expr]]) -> Expr:
         first = step.calls[0]
         ty = type_of(first)
-        made = TensorType((len(step.calls), *ty.shape), ty.dtype)
+        batch_type = TensorType((len(step.calls), *ty.shape), ty.dtype)
         args: list[Expr] = []
         for i, operands in enumerate(others):
             if i == step.position:
@@ -75,19 +75,19 @@ class DenseBatch:
             args.append(stacked([expanded(o, 0, missing) if missing else o for o in operands]))
         assert isinstance(first.op, Op)
         if first.op.name == "nn.bias_add":
-            return op_call("add", args, made)
+            return op_call("add", args, batch_type)
         if first.op.name == "expand_dims" and first.attrs.axis >= 0:
-            return call_with(first, args, made, axis=first.attrs.axis + 1)
-        return call_with(first, args, made)
+            return call_with(first, args, batch_type, axis=first.attrs.axis + 1)
+        return call_with(first, args, batch_type)
 
     def parts(self, step: Step, whole: Expr) -> list[Expr]:
         ty, number = type_of(step.calls[0]), len(step.calls)
         part_type = TensorType((1, *ty.shape), ty.dtype)
         parts = op_call("split", [whole], TupleType([part_type] * number), indices_or_sections=number, axis=0)
-        found: list[Expr] = []
+        branches: list[Expr] = []
         for i in range(number):
-            found.append(op_call("squeeze", [typed_field(parts, i)], ty, axis=[0]))
-        return found
+            branches.append(op_call("squeeze", [typed_field(parts, i)], ty, axis=[0]))
+        return branches
 
 
 def _dense_key(call: Call) -> Hashable | None:

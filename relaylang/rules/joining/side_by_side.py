@@ -127,13 +127,13 @@ class SideBySide:
 
     def parts(self, step: Step, whole: Expr) -> list[Expr]:
         axis = step.axis
-        found: list[Expr] = []
+        branches: list[Expr] = []
         begin = 0
         for call in step.calls:
             ty = type_of(call)
             extent, behind = ty.shape[axis], (len(ty.shape) - axis - 1 if self.full else 0)
             assert isinstance(extent, int)
-            found.append(
+            branches.append(
                 op_call(
                     "strided_slice",
                     [whole],
@@ -145,4 +145,4 @@ class SideBySide:
                 )
             )
             begin += extent
-        return found
+        return branches

@@ -32,8 +32,8 @@ def stated(*inputs: str, result: str = "data_layout") -> Rule:
 
     def rule(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
         layouts = [PLAIN if name == PLAIN else getattr(attrs, name) for name in inputs]
-        made = getattr(attrs, "out_layout", "") or getattr(attrs, result)
-        return Out(layouts, [made], attrs)
+        out_layout = getattr(attrs, "out_layout", "") or getattr(attrs, result)
+        return Out(layouts, [out_layout], attrs)
 
     return rule
 
@@ -63,9 +63,9 @@ def follows(others: int = 0, words: tuple[str, ...] = (), blocks: bool = True) -
         out = getattr(attrs, "out_layout", "")
         if out and out != layout:
             return Out([layout, *[PLAIN] * others], [out], attrs)
-        given = new[0] if new is not None else None
-        if given is not None and given != layout and not out and old[0] == layout and fits(given, layout):
-            layout = given
+        wanted = new[0] if new is not None else None
+        if wanted is not None and wanted != layout and not out and old[0] == layout and fits(wanted, layout):
+            layout = wanted
             attrs = changed(attrs, layout=layout)
         return Out([layout, *[PLAIN] * others], [layout], attrs)
 
@@ -78,14 +78,14 @@ def pad(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | No
     rest = [PLAIN] * (len(old) - 1)
     if before is None or rank(before) != len(attrs.pad_width):
         return None
-    given = new[0] if new is not None else None
-    if given is None or given == before or has_blocks(before):
+    wanted = new[0] if new is not None else None
+    if wanted is None or wanted == before or has_blocks(before):
         return Out([before, *rest], [before], attrs)
     widths = {letter: tuple(width) for (letter, _), width in zip(parts(before), attrs.pad_width)}
-    if any(is_split(given, letter) and any(width) for letter, width in widths.items()):
+    if any(is_split(wanted, letter) and any(width) for letter, width in widths.items()):
         return Out([before, *rest], [before], attrs)
-    made = [(0, 0) if size else widths.get(letter, (0, 0)) for letter, size in parts(given)]
-    return Out([given, *rest], [given], changed(attrs, pad_width=made))
+    pad_width = [(0, 0) if size else widths.get(letter, (0, 0)) for letter, size in parts(wanted)]
+    return Out([wanted, *rest], [wanted], changed(attrs, pad_width=pad_width))
 
 
 def along_axis(others: int, results: int = 1, batch: bool = False, name: str = "axis") -> Rule:
@@ -137,14 +137,14 @@ def quantised(scale: int, count: int) -> Rule:
         rest = [PLAIN] * (count - 1)
         if before is None or shape is None or rank(before) != len(shape):
             return None
-        given = new[0] if new is not None else None
-        if given is None or given == before or not shape or has_blocks(before):
+        wanted = new[0] if new is not None else None
+        if wanted is None or wanted == before or not shape or has_blocks(before):
             return Out([before, *rest], [before], attrs)
         letter = parts(before)[attrs.axis % len(shape)][0]
-        if not (is_scalar(types[scale]) and is_scalar(types[scale + 1])) and is_split(given, letter):
-            given = whole(given)
-        at = places(given, letter)
-        return Out([given, *rest], [given], changed(attrs, axis=at[0])) if at else None
+        if not (is_scalar(types[scale]) and is_scalar(types[scale + 1])) and is_split(wanted, letter):
+            wanted = whole(wanted)
+        at = places(wanted, letter)
+        return Out([wanted, *rest], [wanted], changed(attrs, axis=at[0])) if at else None
 
     return rule
 
@@ -152,16 +152,16 @@ def quantised(scale: int, count: int) -> Rule:
 def qnn_binary(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
     if not all(is_scalar(types[i]) for i in (2, 3, 4, 5)):
         return None
-    found = two_layouts(new, old, types)
-    return None if found is None else Out([*found[0], *[PLAIN] * 6], [found[1]], attrs)
+    layouts = two_layouts(new, old, types)
+    return None if layouts is None else Out([*layouts[0], *[PLAIN] * 6], [layouts[1]], attrs)
 
 
 def qnn_concatenate(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
     count = len(field_types(types, 0))
-    made = joined(attrs, new and new[:count], old[:count], types)
-    if made is None:
+    layouts = joined(attrs, new and new[:count], old[:count], types)
+    if layouts is None:
         return None
-    return Out([*[made[0]] * count, *[PLAIN] * (len(old) - count)], [made[0]], made[1])
+    return Out([*[layouts[0]] * count, *[PLAIN] * (len(old) - count)], [layouts[0]], layouts[1])
 
 
 def qnn_unary(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:

@@ -101,15 +101,15 @@ def two_layouts(new: Layouts | None, old: Layouts, types: Types) -> tuple[list[s
 
 def broadcast(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
     """The larger operand's layout; the other one follows, with blocks of 1 where its extent is 1."""
-    found = two_layouts(new, old, types)
-    return None if found is None else Out(found[0], [found[1]], attrs)
+    layouts = two_layouts(new, old, types)
+    return None if layouts is None else Out(layouts[0], [layouts[1]], attrs)
 
 
 def concatenate(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
     """The layout that all operands have, else their layout in the program."""
     count = len(field_types(types, 0))
-    made = joined(attrs, new and new[:count], old[:count], types)
-    return None if made is None else Out([made[0]] * count, [made[0]], made[1])
+    layouts = joined(attrs, new and new[:count], old[:count], types)
+    return None if layouts is None else Out([layouts[0]] * count, [layouts[0]], layouts[1])
 
 
 def joined(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> tuple[str, Any] | None:
@@ -165,8 +165,8 @@ def transpose(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Ou
         at = [places(new[0], axes[a][0]) for a in order]
         if not has_blocks(before) and all(at):
             layout, order = new[0], [a[0] for a in at]
-    made = text([parts(layout)[a] for a in order])
-    return Out([layout], [made], attrs if layout == before else changed(attrs, axes=order))
+    result = text([parts(layout)[a] for a in order])
+    return Out([layout], [result], attrs if layout == before else changed(attrs, axes=order))
 
 
 def squeeze(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
@@ -302,10 +302,10 @@ def slice_like(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> O
     shape = shape_at(types, 0)
     if new is None or new[0] is None or new[0] != new[1] or not attrs.axes or shape is None:
         return Out([old[0], old[0]], [old[0]], attrs)
-    found = [places(new[0], parts(old[0])[a % len(shape)][0]) for a in attrs.axes]
-    if not all(found):
+    positions = [places(new[0], parts(old[0])[a % len(shape)][0]) for a in attrs.axes]
+    if not all(positions):
         return Out([old[0], old[0]], [old[0]], attrs)
-    return Out([new[0], new[0]], [new[0]], changed(attrs, axes=[f[0] for f in found]))
+    return Out([new[0], new[0]], [new[0]], changed(attrs, axes=[f[0] for f in positions]))
 
 
 def reduction(position: bool = False) -> Rule:

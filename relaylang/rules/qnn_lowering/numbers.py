@@ -143,10 +143,10 @@ def fixed_point(multiplier: Any) -> tuple[np.ndarray, np.ndarray]:
     """
     if np.ndim(multiplier) == 0:  # mostly, and quicker so
         part, power = frexp(float(multiplier))
-        whole = int(part * 2.0**31 + (0.5 if part >= 0 else -0.5))
-        if whole == 1 << 31:
-            whole, power = whole >> 1, power + 1
-        return np.asarray(whole, np.int64), np.asarray(min(max(power, -32), 63), np.int64)
+        mantissa = int(part * 2.0**31 + (0.5 if part >= 0 else -0.5))
+        if mantissa == 1 << 31:
+            mantissa, power = mantissa >> 1, power + 1
+        return np.asarray(mantissa, np.int64), np.asarray(min(max(power, -32), 63), np.int64)
     fraction, shift = np.frexp(np.asarray(multiplier, np.float64))
     significand = round_away(fraction * 2.0**31).astype(np.int64)
     over = significand == 2**31

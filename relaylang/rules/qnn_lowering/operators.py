@@ -54,8 +54,8 @@ def _rescaled(n: Numbers, call: Call, shifted: Expr, multiplier: Expr, out_zero:
         else:
             real = op_call("round", [real])
         return saturated(op_call("cast", [real], dtype="int32"), dtype)
-    made = n.scaled(shifted, multiplier, rank, upward)
-    return saturated(made if is_zero(out_zero) else op_call("add", [made, out_zero]), dtype)
+    scaled = n.scaled(shifted, multiplier, rank, upward)
+    return saturated(scaled if is_zero(out_zero) else op_call("add", [scaled, out_zero]), dtype)
 
 
 def _at(n: Numbers, call: Call, x: Expr, args: Sequence[Expr], types: Sequence[Type | None], dtype: str, axis: int, rank: int) -> Expr:
@@ -190,10 +190,10 @@ def _sum(name: str) -> Rule:
             scales = slice(2 + 2 * i, 4 + 2 * i)
             axis, rank = _side(call, types, i)
             sides.append(_at(n, call, call.args[i], [*call.args[scales], *out], types[scales], "int32", axis, rank))
-        made = op_call(name, sides)
+        total = op_call(name, sides)
         if not is_zero(out[1]):
-            made = op_call("subtract" if name == "add" else "add", [made, out[1]])
-        return saturated(made, ty.dtype)
+            total = op_call("subtract" if name == "add" else "add", [total, out[1]])
+        return saturated(total, ty.dtype)
 
     return lower
 
@@ -285,11 +285,11 @@ def _softmax(n: Numbers, call: Call, types: Sequence[Type | None], ty: TensorTyp
     shifted = of("subtract", op_call("cast", [x], dtype="int32"), in_zero)
     apart = of("subtract", shifted, op_call("max", [shifted], axis=axis, keepdims=True))
     power = of("subtract", of("add", apart, of("right_shift", apart, number(1))), of("right_shift", apart, number(4)))
-    whole = of("floor_divide", op_call("negative", [power]), unit)
-    whole = op_call("clip", [whole], a_min=0.0, a_max=20.0)
-    rest = of("add", power, of("multiply", whole, unit))
-    most = op_call("max", [whole], axis=axis, keepdims=True)
-    exps = of("left_shift", of("add", of("right_shift", rest, number(1)), unit), of("subtract", most, whole))
+    exponent = of("floor_divide", op_call("negative", [power]), unit)
+    exponent = op_call("clip", [exponent], a_min=0.0, a_max=20.0)
+    rest = of("add", power, of("multiply", exponent, unit))
+    most = op_call("max", [exponent], axis=axis, keepdims=True)
+    exps = of("left_shift", of("add", of("right_shift", rest, number(1)), unit), of("subtract", most, exponent))
     sums = op_call("sum", [exps], axis=axis, keepdims=True)
     output = of("right_shift", of("multiply", of("floor_divide", number(1 << 30), sums), exps), number(30 - 7))
     multiplier = n.ratio(constant(1 / 128, "float32"), scale)
@@ -308,7 +308,7 @@ def _every(n: Numbers, x: Expr, ty: Type | None, axis: int, rank: int) -> Expr:
     return n.along(x, ty, axis, rank)
 
 
-def _chosen(n: Numbers, call: Call, types: Sequence[Type | None], made: Callable[[str], Expr]) -> Expr:
+def _chosen(n: Numbers, call: Call, types: Sequence[Type | None], make_branch: Callable[[str], Expr]) -> Expr:
     """The expression made for the element type that the operand's number names; the data for other numbers."""
     code = call.args[1]
     if _rank(types[1]):
@@ -316,18 +316,18 @@ def _chosen(n: Numbers, call: Call, types: Sequence[Type | None], made: Callable
     code = n.cast(code, "int32")
     if isinstance(code, Constant):
         dtype = _SIMULATED.get(int(code.data))
-        return call.args[0] if dtype is None else made(dtype)
+        return call.args[0] if dtype is None else make_branch(dtype)
     result = call.args[0]
     for number, dtype in _SIMULATED.items():
         is_it = op_call("equal", [code, constant(number, "int32")])
-        result = op_call("where", [is_it, made(dtype), result])
+        result = op_call("where", [is_it, make_branch(dtype), result])
     return result
 
 
 def _simulated_quantize(n: Numbers, call: Call, types: Sequence[Type | None], ty: TensorType) -> Expr:
     scale, zero = (_every(n, call.args[i], types[i], call.attrs.axis, len(ty.shape)) for i in (2, 3))
-    whole = op_call("round", [op_call("divide", [call.args[0], n.cast(scale, ty.dtype)])])
-    shifted = op_call("add", [whole, n.cast(zero, ty.dtype)])
+    rounded = op_call("round", [op_call("divide", [call.args[0], n.cast(scale, ty.dtype)])])
+    shifted = op_call("add", [rounded, n.cast(zero, ty.dtype)])
 
     def held(dtype: str) -> Expr:
         info = np.iinfo(dtype)

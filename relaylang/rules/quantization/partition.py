@@ -38,8 +38,8 @@ def _add(call: Call, args: Sequence[Value], config: QConfig) -> Value:
     lhs, rhs = args
     if isinstance(lhs, Cut) and isinstance(rhs, Constant):  # a bias
         return Cut(with_args(call, [lhs.expr, rhs]), config.dtype_input)
-    made = with_args(call, [plain(lhs), plain(rhs)])
-    return Cut(made, config.dtype_input) if isinstance(lhs, Cut) and isinstance(rhs, Cut) else made
+    total = with_args(call, [plain(lhs), plain(rhs)])
+    return Cut(total, config.dtype_input) if isinstance(lhs, Cut) and isinstance(rhs, Cut) else total
 
 
 def _multiply(call: Call, args: Sequence[Value], config: QConfig) -> Value:

@@ -84,8 +84,8 @@ def _in_fixed_point(data: Expr, dtype: str, factor: np.float32, rank: int, confi
     """A tensor of type `dtype` times a number, rounded; computed in int32."""
     numbers = Numbers(lambda call, values: None)
     wide = data if dtype == "int32" else _cast(data, "int32")
-    made = numbers.scaled(wide, constant(np.float64(factor), "float64"), rank, config.rounding == "UPWARD")
-    return made if dtype == "int32" else _cast(made, dtype)
+    scaled = numbers.scaled(wide, constant(np.float64(factor), "float64"), rank, config.rounding == "UPWARD")
+    return scaled if dtype == "int32" else _cast(scaled, dtype)
 
 
 def _rank(expr: Expr) -> int:
@@ -147,9 +147,9 @@ def _product(call: Call, args: Sequence[Value], config: QConfig) -> Value:
         return None
     dtype = config.dtype_activation
     operands = [lhs.of(config.dtype_input), rhs.of(config.dtype_weight)]
-    made = with_args(call, operands, changed(call.attrs, out_dtype=dtype))
+    product = with_args(call, operands, changed(call.attrs, out_dtype=dtype))
     most = min(_terms(call) * lhs.most * rhs.most, _limit(dtype))
-    return Integers(made, _scale(lhs, rhs), dtype, most)
+    return Integers(product, _scale(lhs, rhs), dtype, most)
 
 
 def _scale(lhs: Integers, rhs: Integers) -> np.float32:
@@ -191,23 +191,23 @@ def _at_one_scale(
 
     while most(scale) > limit:
         scale *= np.float32(2)
-    made = []
+    rescaled = []
     for before, value in zip(old, values, strict=True):
         data = value.of(dtype)
         if data is value.data and _is_rounded_input(before):
             data = _cast(op_call(STOP_FUSION, [_cast(data, config.dtype_input)]), dtype)
-        made.append(_times(data, dtype, value.most, float(value.scale / scale), _rank(before), config))
-    return made, scale, most(scale)
+        rescaled.append(_times(data, dtype, value.most, float(value.scale / scale), _rank(before), config))
+    return rescaled, scale, most(scale)
 
 
 def _add(call: Call, args: Sequence[Value], config: QConfig) -> Value:
     if not all(isinstance(a, Integers) for a in args):
         return None
     dtype = config.dtype_activation
-    made, scale, most = _at_one_scale(call.args, args, dtype, config, sum)
+    rescaled, scale, most = _at_one_scale(call.args, args, dtype, config, sum)
     # a float right behind rounding stays a kernel of its own
-    made = [op_call(STOP_FUSION, [m]) if a.dtype == "float32" else m for m, a in zip(made, args, strict=True)]
-    return Integers(with_args(call, made), scale, dtype, most)
+    rescaled = [op_call(STOP_FUSION, [m]) if a.dtype == "float32" else m for m, a in zip(rescaled, args, strict=True)]
+    return Integers(with_args(call, rescaled), scale, dtype, most)
 
 
 def _concatenate(call: Call, args: Sequence[Value], config: QConfig) -> Value:
@@ -218,8 +218,8 @@ def _concatenate(call: Call, args: Sequence[Value], config: QConfig) -> Value:
     narrow = len(fields) == 2 and fields[1].dtype == config.dtype_input and fields[0].scale == fields[1].scale
     narrow = narrow and fields[0].most <= _limit(config.dtype_input)
     dtype = config.dtype_input if narrow else config.dtype_activation
-    made, scale, most = _at_one_scale(old.fields, fields, dtype, config, max)
-    return Integers(with_args(call, [Tuple(made)]), scale, dtype, most)
+    rescaled, scale, most = _at_one_scale(old.fields, fields, dtype, config, max)
+    return Integers(with_args(call, [Tuple(rescaled)]), scale, dtype, most)
 
 
 def _bounded(call: Call, args: Sequence[Value], config: QConfig) -> Value:
@@ -228,8 +228,8 @@ def _bounded(call: Call, args: Sequence[Value], config: QConfig) -> Value:
         return None
     bounds = [getattr(call.attrs, name) / float(value.scale) for name in ("a_min", "a_max")]
     low, high = [float(round(min(max(b, -value.most), value.most))) for b in bounds]
-    made = with_args(call, [value.data], changed(call.attrs, a_min=low, a_max=high))
-    return Integers(made, value.scale, value.dtype, min(value.most, max(abs(low), abs(high))))
+    bounded = with_args(call, [value.data], changed(call.attrs, a_min=low, a_max=high))
+    return Integers(bounded, value.scale, value.dtype, min(value.most, max(abs(low), abs(high))))
 
 
 def _same(call: Call, args: Sequence[Value], config: QConfig) -> Value:

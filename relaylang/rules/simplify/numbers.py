@@ -57,9 +57,9 @@ def _filled(expr: Expr) -> np.ndarray | None:
     if not isinstance(value, Constant) or value.data.size != 1 or value.data.dtype.kind not in "fiub":
         return None
     with np.errstate(all="ignore"):
-        made = value.data.reshape(()).astype(np.dtype(ty.dtype))
-        kept = made.astype(value.data.dtype) == value.data.reshape(())
-    return made if kept else None
+        fill = value.data.reshape(()).astype(np.dtype(ty.dtype))
+        kept = fill.astype(value.data.dtype) == value.data.reshape(())
+    return fill if kept else None
 
 
 def _holds(expr: Expr, wanted: int) -> bool:

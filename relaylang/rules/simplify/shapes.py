@@ -80,11 +80,11 @@ def layout(call: Call, ty: TensorType) -> Expr | None:
 
 def _divides(parts: list[str], shape: tuple[int, ...], wanted: list[str]) -> bool:
     """Whether the blocks of a layout are all full."""
-    whole: dict[str, int] = {}
+    extents: dict[str, int] = {}
     for part, extent in zip(parts, shape):
-        whole[part[-1].upper()] = whole.get(part[-1].upper(), 1) * extent
+        extents[part[-1].upper()] = extents.get(part[-1].upper(), 1) * extent
     return all(
-        whole.get(letter, 1) % prod([int(p[:-1]) for p in wanted if p[-1] == letter.lower() and p[:-1]]) == 0 for letter in whole
+        extents.get(letter, 1) % prod([int(p[:-1]) for p in wanted if p[-1] == letter.lower() and p[:-1]]) == 0 for letter in extents
     )
 
 

@@ -133,11 +133,11 @@ class VMExecutable(Artifact):
 
     def function(self, name: str) -> Function:
         """A function with its parameters. Raises `RelayError` (R0403) where there is none."""
-        found = self.program.signatures.get(name)
-        if found is None:
+        function = self.program.signatures.get(name)
+        if function is None:
             notes = [f"functions: {', '.join(self.program.signatures)}"]
             raise RelayError(error("R0403", f"there is no function @{name}", notes=notes))
-        return found
+        return function
 
     def call(
         self,
@@ -157,12 +157,12 @@ class VMExecutable(Artifact):
 
     def fallbacks(self) -> list[Fallback]:
         """The kernels that the interpreter has computed so far."""
-        places, found = places_of(self.program), []
+        places, fallbacks = places_of(self.program), []
         for number, host in sorted(self.loaded.hosts.items()):
             span = places.get(number)
             line = span.source.line(span.line).strip() if span is not None else ""
-            found += [Fallback(f"k{number}", str(span or ""), line, calls, why) for why, calls in host.reasons.items()]
-        return found
+            fallbacks += [Fallback(f"k{number}", str(span or ""), line, calls, why) for why, calls in host.reasons.items()]
+        return fallbacks
 
     def profile(
         self, name: str = "main", args: tuple[Any, ...] = (), named: Mapping[str, Any] | None = None, *, threads: int | None = None

@@ -208,10 +208,10 @@ def _arrays(arrays: Sequence[np.ndarray]) -> bytes:
 
 def _loaded(content: bytes, budget: Budget) -> list[np.ndarray]:
     stored = parse_npz(content, budget)
-    found = sorted(((*name.split(":"), name) for name in stored), key=lambda item: int(item[0]))
-    if [int(number) for number, _, _ in found] != list(range(len(found))):
+    entries = sorted(((*name.split(":"), name) for name in stored), key=lambda item: int(item[0]))
+    if [int(number) for number, _, _ in entries] != list(range(len(entries))):
         raise ValueError("its arrays are not numbered")
-    return [stored[name] if stored[name].dtype.name == dtype else stored[name].view(np.dtype(dtype)) for _, dtype, name in found]
+    return [stored[name] if stored[name].dtype.name == dtype else stored[name].view(np.dtype(dtype)) for _, dtype, name in entries]
 
 
 def unpacked(content: bytes, name: str) -> tuple[VMProgram, dict[str, bytes], dict[str, Any]]:

@@ -70,12 +70,12 @@ class Host:
         if artifact is not None:
             return tuple(artifact.run(*inputs))
         begin = perf_counter()
-        found: tuple[Any, ...] = self._evaluator.call("main", inputs)
+        results: tuple[Any, ...] = self._evaluator.call("main", inputs)
         if key not in self.compiled:
             taken = self._taken[key] = self._taken.get(key, 0.0) + perf_counter() - begin
             if taken > PATIENCE and len(self.compiled) < _MOST_SHAPES:
                 self.compiled[key] = self.specialised(key)
-        return found
+        return results
 
     def specialised(self, shapes: Sequence[tuple[int, ...]]) -> Artifact | None:
         """The kernel compiled for inputs of some shapes; None where it cannot be."""
@@ -87,10 +87,10 @@ class Host:
             fixed = TensorType(shape, ty.dtype)
             params.append(typed(Var(param.name_hint, fixed, param.span), fixed))
         body = substitute(function.body, dict(zip(function.params, params)))
-        made = IRModule.from_expr(Function(params, body))
+        kernel = IRModule.from_expr(Function(params, body))
         try:
-            check(made, fresh=True)
-            artifact: Artifact = service("compile")(made, self.target)
+            check(kernel, fresh=True)
+            artifact: Artifact = service("compile")(kernel, self.target)
         except RelayError:  # no compiler, an operator without code, a result whose shape its data give
             return None
         return artifact

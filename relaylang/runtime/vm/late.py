@@ -46,8 +46,8 @@ def give(program: VMProgram, values: Mapping[str, np.ndarray]) -> None:
         table, index = _place(program, number)
         wanted, value = table[index], values[name]
         if (value.dtype, value.shape) != (wanted.dtype, wanted.shape):
-            found = f"{value.dtype.name}{list(value.shape)} instead of {wanted.dtype.name}{list(wanted.shape)}"
-            raise RelayError(error("R0402", f"the constant {name} has the type {found}"))
+            actual = f"{value.dtype.name}{list(value.shape)} instead of {wanted.dtype.name}{list(wanted.shape)}"
+            raise RelayError(error("R0402", f"the constant {name} has the type {actual}"))
     for name, number in program.late.items():
         table, index = _place(program, number)
         table[index] = np.array(values[name])

@@ -256,10 +256,10 @@ class Machine:
     def __init__(self, loaded: Loaded) -> None:
         self.loaded = loaded
         library = self.library = loaded.library
-        made = library.new(ctypes.byref(loaded.record), 1 << 62)
-        if not made:
+        handle = library.new(ctypes.byref(loaded.record), 1 << 62)
+        if not handle:
             raise MemoryError
-        self.place = _P(made)
+        self.place = _P(handle)
         # The library stays loaded until then.
         self._end = weakref.finalize(self, _freed, library, self.place)
         self._end.atexit = False
@@ -402,7 +402,7 @@ class Machine:
             host = self.loaded.hosts[number] = Host(item.module, constants, program.target)
         begin = perf_counter_ns()
         try:
-            found = host.call(inputs, item.reason(state["asked"], [x.shape for x in inputs]), self.loaded.fallback)
+            outputs = host.call(inputs, item.reason(state["asked"], [x.shape for x in inputs]), self.loaded.fallback)
         except RelayError as failed:
             first = failed.diagnostics[0]
             place = first.span or program.place(pc)
@@ -411,7 +411,7 @@ class Machine:
         if self.spent is not None:
             self.spent[number] += (1, 1, perf_counter_ns() - begin)
         keep: list[Any] = []
-        words = encode(list(found), {}, self._handle, keep, copied=True)
+        words = encode(list(outputs), {}, self._handle, keep, copied=True)
         if not self._build(words):
             now = self.state()
             raise self._failure(FAULTS.index("memory"), now["function"], pc, now["depth"])
@@ -461,9 +461,9 @@ class Machine:
                 self.library.calls.check(asked >> 32, ctypes.c_int32(asked & 0xFFFFFFFF).value)
             except RelayError as failed:
                 first = failed.diagnostics[0]
-                made = evaluation_error(first.code, first.title, span, None, frames, first.notes)
-                made.__cause__ = failed.__cause__
-                return made
+                diagnosed = evaluation_error(first.code, first.title, span, None, frames, first.notes)
+                diagnosed.__cause__ = failed.__cause__
+                return diagnosed
         operator = program.table[int(program.code[pc])].name.rpartition(".")[0]
         if name == "match":
             return evaluation_error("R0405", f"no clause of this match fits {short_text(self._result())}", span, None, frames)

@@ -72,8 +72,8 @@ def _time(seconds: float, share: float) -> tuple[str, str]:
 
 def places_of(program: VMProgram) -> dict[int, Span | None]:
     """The place of each kernel's first call in the code."""
-    found: dict[int, Span | None] = {}
+    places: dict[int, Span | None] = {}
     for at in program.offsets.tolist():
         if program.table[int(program.code[at])].name == "InvokePacked":
-            found.setdefault(int(program.code[at + 1]), program.place(at))
-    return found
+            places.setdefault(int(program.code[at + 1]), program.place(at))
+    return places

@@ -76,8 +76,8 @@ class Packed:
     @property
     def words(self) -> int:
         """The most numbers that are computed from the extents of the inputs, or the count of these extents."""
-        taken, given = (sum(len(shape) for _, shape in specs) for specs in (self.takes, self.outputs))
-        return max(taken, 1 + self.sizes + given)
+        taken, written = (sum(len(shape) for _, shape in specs) for specs in (self.takes, self.outputs))
+        return max(taken, 1 + self.sizes + written)
 
     @property
     def interface(self) -> str:

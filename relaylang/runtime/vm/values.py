@@ -77,21 +77,21 @@ def encode(
             for value in fields:
                 kind = type(value)
                 if kind is not ConstructorValue and isinstance(value, (np.ndarray, np.generic)) and not value.ndim:
-                    found = scalars.get(id(value.dtype))
-                    if found is None:
-                        found = scalars[id(value.dtype)] = _Scalars(value.dtype)
-                    found.places.append(len(targets))
-                    found.values.append(value)
+                    table = scalars.get(id(value.dtype))
+                    if table is None:
+                        table = scalars[id(value.dtype)] = _Scalars(value.dtype)
+                    table.places.append(len(targets))
+                    table.values.append(value)
                     targets.append(-1)
                     continue
                 number = numbers.get(id(value))
                 if number is None:
                     number = numbers[id(value)] = len(numbers)
                     if kind is ConstructorValue:
-                        made = value.constructor
-                        tag = tags.get(id(made))
+                        constructor = value.constructor
+                        tag = tags.get(id(constructor))
                         if tag is None:
-                            tag = tags[id(made)] = constructors[(made.belong_to.name_hint, made.name_hint)]
+                            tag = tags[id(constructor)] = constructors[(constructor.belong_to.name_hint, constructor.name_hint)]
                         heads += (DATA, tag, len(value.fields))
                         waiting.append(value.fields)
                     elif isinstance(value, tuple):
@@ -114,8 +114,8 @@ def encode(
     pairs = np.empty((len(targets), 2), np.int64)
     pairs[:, 1] = _words(targets)
     pairs[:, 0] = objects[::3][pairs[:, 1]] if heads else 0
-    for found in scalars.values():
-        found.write(pairs)
+    for table in scalars.values():
+        table.write(pairs)
     count = len(values)
     return Words(objects, np.concatenate([pairs[count:], pairs[:count]]), np.array(sizes, np.int64), count)
 

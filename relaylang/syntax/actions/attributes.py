@@ -281,17 +281,17 @@ class AttributeActions:
         return ()
 
     def on_av_list(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
-        made = tuple([item.data if item.__class__ is Constant and item.data.ndim == 0 else item for item in v[1]])
-        return self._shallow(made, made, first, last)
+        items = tuple([item.data if item.__class__ is Constant and item.data.ndim == 0 else item for item in v[1]])
+        return self._shallow(items, items, first, last)
 
     def on_av_empty_map(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
         return {}
 
     def on_av_map(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
-        made = dict(v[1])
-        return self._shallow(made, made.values(), first, last)
+        entries = dict(v[1])
+        return self._shallow(entries, entries.values(), first, last)
 
-    def _shallow(self, made: AnyValue, items: Collection[AnyValue], first: int, last: int) -> AnyValue:
+    def _shallow(self, value: AnyValue, items: Collection[AnyValue], first: int, last: int) -> AnyValue:
         """A list or map, or `WRONG` where it nests deeper than values may."""
         depth = 1
         for item in items:
@@ -303,13 +303,13 @@ class AttributeActions:
                 self.reports.add(error("R0109", title, self.reports.place(first, last)))
             return WRONG
         if depth > 1:
-            self.depths[id(made)] = depth, made
-        return made
+            self.depths[id(value)] = depth, value
+        return value
 
     def on_av_pairs(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
         items = [(x, first + 1) if x.__class__ is str else x for x in v[1]]
-        made = self.values(items)
-        return self._shallow(made, made.values(), first, last)
+        entries = self.values(items)
+        return self._shallow(entries, entries.values(), first, last)
 
     # -- values as TVM prints them for people, where a text has no metadata section
 

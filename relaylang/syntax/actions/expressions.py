@@ -133,10 +133,10 @@ class ExpressionActions:
     def on_name(self, v: str, first: int, last: int) -> Expr:
         if v in _BOOLS:
             return Constant(_BOOLS[v], Span(self.source, first, last), "bool")
-        found = self.callees.find(v, first, len(v))
-        if found.__class__ is Constructor and not found.inputs and not self.types.has_fields(v):  # type: ignore[attr-defined]
-            return Call(found, (), None, (), Span(self.source, first, last))  # `Nil` is `Nil()`, as TVM reads it
-        return found
+        callee = self.callees.find(v, first, len(v))
+        if callee.__class__ is Constructor and not callee.inputs and not self.types.has_fields(v):  # type: ignore[attr-defined]
+            return Call(callee, (), None, (), Span(self.source, first, last))  # `Nil` is `Nil()`, as TVM reads it
+        return callee
 
     def on_string(self, v: str, first: int, last: int) -> Expr:
         notes = ["strings are values of attributes"]

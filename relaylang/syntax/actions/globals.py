@@ -156,10 +156,10 @@ class TypeNames:
 
     def constructor(self, name: str, at: int) -> Constructor | None:
         """The constructor of a name, also where its definition comes further down."""
-        found = self.constructors.get(name) or self.promised.get(name)
-        if found is None and name in self.ahead():
-            found = self.promised[name] = Constructor(name, (), GlobalTypeVar(name), -1, self.reports.span(at, at))
-        return found
+        constructor = self.constructors.get(name) or self.promised.get(name)
+        if constructor is None and name in self.ahead():
+            constructor = self.promised[name] = Constructor(name, (), GlobalTypeVar(name), -1, self.reports.span(at, at))
+        return constructor
 
     def has_fields(self, name: str) -> bool:
         """Whether a constructor whose definition comes further down has fields there."""
@@ -300,8 +300,8 @@ class Callees:
 def _written_small(name: str) -> str | None:
     """The operator that another framework writes with capitals: `Add`, `Relu`, `BatchNorm`."""
     small = name.lower()
-    found = [op for op in operator_names() if op.rpartition(".")[2].replace("_", "") == small]
-    return min(found, key=len, default=None)
+    names = [op for op in operator_names() if op.rpartition(".")[2].replace("_", "") == small]
+    return min(names, key=len, default=None)
 
 
 __all__ = ["Callees", "FunctionNames", "TypeNames", "constructors_in"]

@@ -215,10 +215,10 @@ class Locals:
     def _elsewhere(self, key: str, at: int) -> str:
         """Where the function binds a name that is unknown at a token; empty where it does not."""
         binders = self._binding_tokens()
-        functions, found = binders["def"], binders.get(key, [])
+        functions, places = binders["def"], binders.get(key, [])
         here = bisect_right(functions, at)
         start = functions[here - 1] if here else 0
-        bound = next(iter(found[(first := bisect_right(found, start)) : first + 1]), None)
+        bound = next(iter(places[(first := bisect_right(places, start)) : first + 1]), None)
         if bound is None or bisect_right(functions, bound) != here:
             return ""
         place = self.reports.place(bound)

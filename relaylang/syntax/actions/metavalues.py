@@ -64,9 +64,9 @@ class MetaValues:
         head, _, comment = token.partition("/*")
         key, _, number = head[5:].rstrip().rstrip("]").partition("][")
         if self.values is not None:
-            found = self.values.get(key)
-            if found is not None and len(number) < 10 and int(number) < len(found) and found[int(number)] is not None:
-                return found[int(number)]
+            section = self.values.get(key)
+            if section is not None and len(number) < 10 and int(number) < len(section) and section[int(number)] is not None:
+                return section[int(number)]
         name = f"{key}][{number}"
         known = self.references.get(name)
         if known is None:

@@ -107,9 +107,9 @@ class OperatorCalls:
             row = BY_NAME[callee.name][0]
         op = OPS[row.now]
         wrong = any(p.value is WRONG for p in pairs)
-        made, new = args, values
+        operands, new = args, values
         try:
-            made, new = row.read(args, values)
+            operands, new = row.read(args, values)
         except KeyError as e:
             if isinstance(callee, Op) and values.keys() <= callee.schema.keys():
                 return None
@@ -124,11 +124,11 @@ class OperatorCalls:
                 self.reports.add(error("R0109", title, self.attributes.value_place(pair)))
             wrong = True
         if wrong:
-            return self.made(op, made, WRONG, at, last, types)
+            return self.made(op, operands, WRONG, at, last, types)
         schema = op.schema
         told = {k: v for k, v in new.items() if k not in schema or schema[k].required or v != schema[k].default}
         before = {k: v for k, v in values.items() if k not in schema or schema[k].required or v != schema[k].default}
-        if row.now == row.name and len(made) == len(args) and told == before:
+        if row.now == row.name and len(operands) == len(args) and told == before:
             return None
         origin = {row.renamed.get(p.name, p.name): p for p in pairs}
         today = []
@@ -138,7 +138,7 @@ class OperatorCalls:
                 today.append(Pair(name, value, at, at))
             else:
                 today.append(Pair(name, value, was.first, was.last, was.start, was.value_start, was.end))
-        call = self.made(op, made, self._attrs(op, today, at), at, last, types)
+        call = self.made(op, operands, self._attrs(op, today, at), at, last, types)
         self.respelled.setdefault(row, []).append(at)
         if self.on_old_call is not None:
             self.on_old_call(row, call, len(args), [p.first for p in pairs], at, last)
@@ -164,8 +164,8 @@ class OperatorCalls:
             attrs: AnyValue = RawAttrs(value.type_key, values)
             if isinstance(callee, Op) and schema:
                 # a missing object is an attribute that was not given, as `exclusive` of TVM's own `cumsum`
-                given = {k: v for k, v in values.items() if v is not None or k not in schema or schema[k].optional}
-                attrs = self._attrs(callee, [Pair(k, v, last - 1, last - 1) for k, v in given.items()], at)
+                stated = {k: v for k, v in values.items() if v is not None or k not in schema or schema[k].optional}
+                attrs = self._attrs(callee, [Pair(k, v, last - 1, last - 1) for k, v in stated.items()], at)
             known = self._of_nodes[callee, id(value)] = attrs, value
         return self.made(callee, args, known[0], at, last)
 

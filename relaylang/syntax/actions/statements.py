@@ -112,14 +112,14 @@ class StatementActions:
         return self._let(v[1], self.type_actions.on_t_name(v[3][:-1], last, last), first, first + 1)
 
     def on_let_extras(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
-        made = self._let(v[1], None, first, first + 1)
-        made[4].virtual_device = self.attributes.virtual_device(v[3], first + 1)
-        return made
+        binding = self._let(v[1], None, first, first + 1)
+        binding[4].virtual_device = self.attributes.virtual_device(v[3], first + 1)
+        return binding
 
     def on_let_extras_typed(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
-        made = self._let(v[1], v[6], first, first + 1)
-        made[4].virtual_device = self.attributes.virtual_device(v[3], first + 1)
-        return made
+        binding = self._let(v[1], v[6], first, first + 1)
+        binding[4].virtual_device = self.attributes.virtual_device(v[3], first + 1)
+        return binding
 
     def on_let_extras_named(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
         v[6] = self.type_actions.on_t_name(v[6][:-1], last, last)
@@ -151,14 +151,14 @@ class StatementActions:
         return self._free(v[1], v[3], first + 1)
 
     def on_free_extras(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
-        made = self._free(v[1], None, first + 1)
-        made[2].virtual_device = self.attributes.virtual_device(v[3], first + 1)
-        return made
+        binding = self._free(v[1], None, first + 1)
+        binding[2].virtual_device = self.attributes.virtual_device(v[3], first + 1)
+        return binding
 
     def on_free_extras_typed(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
-        made = self._free(v[1], v[6], first + 1)
-        made[2].virtual_device = self.attributes.virtual_device(v[3], first + 1)
-        return made
+        binding = self._free(v[1], v[6], first + 1)
+        binding[2].virtual_device = self.attributes.virtual_device(v[3], first + 1)
+        return binding
 
     def on_free_coarse(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
         name, _, ty = v[1].partition(": ")
@@ -207,9 +207,9 @@ class StatementActions:
     def on_top_stmts(self, v: list[AnyValue], first: int, last: int) -> Expr:
         locals = self.locals
         locals.bindings = {key[1:]: self.names[key] for key in v[0].seen}
-        made = self.close(v[0], v[1], first, last)
-        locals.check_reused(made)
-        return made
+        closed = self.close(v[0], v[1], first, last)
+        locals.check_reused(closed)
+        return closed
 
     def on_top_open(self, v: Block, first: int, last: int) -> Expr:
         key, _, value, _, var = v.last

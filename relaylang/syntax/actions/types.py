@@ -354,7 +354,7 @@ class DataTypeActions:
             return
         types.defined[name] = at
         var = types.var(name, at, define=True)
-        made: list[Constructor] = []
+        constructors: list[Constructor] = []
         for ctor_name, inputs, ctor_first, ctor_last in filter(None, ctors):
             before = types.defined_constructors.get(ctor_name)
             if before is not None:
@@ -368,9 +368,9 @@ class DataTypeActions:
             else:  # the text used it above its definition
                 ctor.inputs, ctor.belong_to, ctor.span = tuple(inputs), var, span
             types.constructors[ctor_name] = ctor
-            made.append(ctor)
+            constructors.append(ctor)
         types.close_variables(binders)
-        types.made[var] = TypeData(var, [b[2] for b in binders], made, extern, reports.span(first, last))
+        types.made[var] = TypeData(var, [b[2] for b in binders], constructors, extern, reports.span(first, last))
 
 
 __all__ = ["DataTypeActions", "TypeActions", "quiet_tensor_type", "tensor_type"]

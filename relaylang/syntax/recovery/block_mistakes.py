@@ -83,9 +83,9 @@ def definition(h: Here) -> Answer:
         )
         return said, None
     if h.k == "TENSOR" and h.n[:1] == "%" and h.p in ("(", ",") and h.can("PARAM"):
-        whole = h.r.place(h.i, h.after)
-        fix = Fix(whole, f"{h.n}: {h.t}", f"write `{h.n}: {h.t}`")
-        return error("R0101", "a parameter's type stands behind its name", whole, fix=fix), None
+        span = h.r.place(h.i, h.after)
+        fix = Fix(span, f"{h.n}: {h.t}", f"write `{h.n}: {h.t}`")
+        return error("R0101", "a parameter's type stands behind its name", span, fix=fix), None
     if h.p == "->" and h.k in _NO_TYPE:
         return _body(h, "a function's body stands in `{ }`", h.i, dropped=1)
     if h.p == ")" and h.can("LBRACE", h.k) and h.can("ARROW") and h.k in EXPRESSION and not h.can("ARROW", h.k):

@@ -115,9 +115,9 @@ def _arrow_answer(h: Here, begin: int, arrow: int) -> Diagnostic:
     written = f"fn {parameters} {body}" if body.startswith("{") else f"fn {parameters} {{ {body} }}"
     span = Span(r.source.plain, r.source.start_of(begin), r.source.end_of(arrow))
     stop = r.source.end_of(arrow) + len(text[r.source.end_of(arrow) : end].rstrip())
-    whole = Span(r.source.plain, span.start, stop)
+    function_span = Span(r.source.plain, span.start, stop)
     shown = written if len(written) <= 60 and "\n" not in written else f"fn {parameters[:40]} {{ ... }}"
-    return error("R0101", "a function without a name begins with `fn`", span, fix=Fix(whole, written, f"write `{shown}`"))
+    return error("R0101", "a function without a name begins with `fn`", span, fix=Fix(function_span, written, f"write `{shown}`"))
 
 
 def definition_inside(h: Here) -> Answer:
@@ -163,9 +163,9 @@ def colon_block(h: Here) -> Answer:
             break
         if line[2]:
             end = place.end + line.end()
-    whole = Span(r.source.plain, place.start, end)
+    block = Span(r.source.plain, place.start, end)
     written = f" {{{text[place.end : end]}\n{margin}}}"
-    return error("R0101", title, place, fix=Fix(whole, written, "write `{ ... }`")), Repair(h.after, ("LBRACE",), owed=("RBRACE",))
+    return error("R0101", title, place, fix=Fix(block, written, "write `{ ... }`")), Repair(h.after, ("LBRACE",), owed=("RBRACE",))
 
 
 __all__ = ["LOOPS", "arrow_function", "colon_block", "definition_inside", "loop", "no_loop"]

@@ -142,9 +142,9 @@ class Recovery(Reading):
                 self.since = 3
                 return repair.at
             return self.resume(i)
-        made = self.repaired(i, kind)
-        if made is not None:
-            diagnostic, repair, done = made
+        repaired = self.repaired(i, kind)
+        if repaired is not None:
+            diagnostic, repair, done = repaired
             if not noise:
                 self.say(diagnostic)
             if done < PROGRESS:
@@ -265,24 +265,24 @@ def syntax_errors(tab: Tables, tokens: Sequence[str], source: TokenSource, at: i
     reports = build.reports
     recovery = Recovery(tab, tokens, source, build)
     reports.broken = True
-    found = recovery.run()
+    diagnostics = recovery.run()
     values = recovery.machine.values
     value = values[1] if len(values) == 2 and values[1].__class__ is tuple else (True, None)
     build.finish()
-    if not found:
+    if not diagnostics:
         token = tokens[at]
         return [error("R0101", f"unexpected {quoted(token)}" if token else "the text ends too early", source.offsets(at))], value
     if recovery.stopped:
-        return found[-1:], value
+        return diagnostics[-1:], value
     known = reports.said
     hidden = max(0, known.errors - known.limit)
-    places = [d.span for d in found if d.span is not None]
+    places = [d.span for d in diagnostics if d.span is not None]
     places += [source.offsets(max(0, i - 1), i) for i in recovery.places]
     if _in_a_type(tokens, recovery.places):  # what it defines is not known
         known.items = [d for d in known.items if "constructor" not in d.title]
     names = [d for d in known.items if d.severity == "error" and not any(_follows(d, place) for place in places)]
-    every = sorted(names + found, key=lambda d: d.span.start if d.span is not None else 0)
-    hidden += len(every) - len(every[:_LIMIT]) + recovery.count - len(found)
+    every = sorted(names + diagnostics, key=lambda d: d.span.start if d.span is not None else 0)
+    hidden += len(every) - len(every[:_LIMIT]) + recovery.count - len(diagnostics)
     return every[:_LIMIT] + and_more(hidden, recovery.count < _COUNTED and len(recovery.places) < _TRIED), value
 
 

@@ -201,8 +201,8 @@ def complaint(r: Reading, i: int, kind: str, possible: set[str] | None = None) -
             r.first = at + 1
         ends = f"the text ends here; expected {listed(words)}" if words else "the text ends here"
         return error("R0102", f"this `{sign}` is never closed", r.bracket(at), f"`{CLOSES[sign]}` is missing", also=[(place, ends)])
-    found = found_in_words(kind, token)
-    title = f"expected {listed(words)}, found {found}" if words else f"nothing can follow here, but there is {found}"
+    actual = found_in_words(kind, token)
+    title = f"expected {listed(words)}, found {actual}" if words else f"nothing can follow here, but there is {actual}"
     label = "not possible here"
     operand = r.before is not None and "an expression" in words
     if r.before is not None and operand and r.tokens[r.before] in ("+", "-", "*", "/", "<", ">", "<=", ">=", "==", "!="):

@@ -86,11 +86,11 @@ def other_language(h: Here) -> Answer:
         return None
     text = h.r.source.text[:20_000]
     for pattern, title, note in _OTHERS:
-        found = pattern.search(text)
-        if found is not None:
-            start = found.end() - len(found.group().lstrip())
+        match = pattern.search(text)
+        if match is not None:
+            start = match.end() - len(match.group().lstrip())
             h.r.stopped = True
-            end = start + len(text[start : found.end()].partition("\n")[0])
+            end = start + len(text[start : match.end()].partition("\n")[0])
             span = Span(h.r.source.plain, start, max(start + 1, end))
             return error("R0111", title, span, notes=[note]), None
     return None
@@ -127,8 +127,8 @@ def string_over_lines(h: Here) -> Answer:
 
 def _string_end(line: str) -> int:
     """The likely end of an unterminated string: in front of a token that can follow a string in Relay text."""
-    found = re.search(r"\s*(?:[,;)\]}]|\Z)", line[1:])
-    return found.start() + 1 if found is not None else len(line)
+    match = re.search(r"\s*(?:[,;)\]}]|\Z)", line[1:])
+    return match.start() + 1 if match is not None else len(line)
 
 
 def no_token(h: Here) -> Answer:
@@ -145,15 +145,15 @@ def no_token(h: Here) -> Answer:
         return error("R0102", "this string is never closed", begin, "opened here", fix=fix), None
     if t[0] in _QUOTES:
         line = h.r.source.plain.line(place.line)[place.column - 1 :]
-        found = re.match(rf"{t[0]}([^\"\\\n{_QUOTES[t[0]]}]*)[{_QUOTES[t[0]]}]", line)
+        match = re.match(rf"{t[0]}([^\"\\\n{_QUOTES[t[0]]}]*)[{_QUOTES[t[0]]}]", line)
         title = "strings stand in double quotes" if t[0] in "'`" else 'strings stand in straight quotes: `"`'
-        if found is None:
+        if match is None:
             return error("R0101", title, place), None
-        span = h.part(h.i, 0, found.end())
+        span = h.part(h.i, 0, match.end())
         at = h.i
         while h.r.source.start_of(at) < span.end and h.r.tokens[at]:
             at += 1
-        fix = Fix(span, f'"{found[1]}"', f'write `"{found[1][:40]}"`')
+        fix = Fix(span, f'"{match[1]}"', f'write `"{match[1][:40]}"`')
         repair = Repair(at, ("STRING",)) if h.can("STRING") else None
         return error("R0101", title, span, fix=fix), repair
     if t == "#" and h.r.source.text.startswith("#[version", place.start):

@@ -21,20 +21,20 @@ def index(h: Here) -> Answer:
     if h.t != "[" or not h.can("PROJ") or h.at is None:
         return None
     close = h.r.next(h.after)
-    whole = h.nk == "NUMBER" and h.r.tokens[close] == "]" and h.n.isdigit()
+    is_index = h.nk == "NUMBER" and h.r.tokens[close] == "]" and h.n.isdigit()
     kind = _declared(h)
     title = "Relay has no `[...]` behind a value"
-    if whole and kind == "tuple":
+    if is_index and kind == "tuple":
         span = h.r.place(h.i, close)
         said = error("R0101", "a tuple's field is taken with `.`", span, fix=Fix(span, f".{h.n}", f"write `.{h.n}`"))
         return said, Repair(h.r.next(close), ("PROJ",))
-    if whole and kind == "tensor":
+    if is_index and kind == "tensor":
         span = h.r.place(h.at, close)
         taken = f"take({h.p}, {h.n}, axis=0)"
         note = "`strided_slice` takes a range of elements; `.0` is for fields of tuples"
         said = error("R0101", title, span, notes=[note], fix=Fix(span, taken, f"write `{taken[:60]}`"))
         return said, Repair(h.r.next(close))
-    if whole:
+    if is_index:
         span = h.r.place(h.i, close)
         notes = [f"of a tuple, `.{h.n}` takes the field", "of a tensor, `take` takes an element and `strided_slice` a range"]
         return error("R0101", title, span, notes=notes), Repair(h.r.next(close), ("PROJ",))
@@ -110,10 +110,10 @@ def _tensor_answer(h: Here, word: int, dropped: int = 0, brackets: int = 0) -> A
         del r.open[len(r.open) - brackets :]
     text = r.source.text[r.source.start_of(word) : r.source.end_of(end)]
     fix = None
-    found = _TENSOR.fullmatch(text)
-    if found is not None:
-        dims = ", ".join(d.strip() for d in found[1].split(",") if d.strip())
-        written = f"Tensor[({dims}), {found[2]}]"
+    match = _TENSOR.fullmatch(text)
+    if match is not None:
+        dims = ", ".join(d.strip() for d in match[1].split(",") if d.strip())
+        written = f"Tensor[({dims}), {match[2]}]"
         fix = Fix(r.place(word, end), written, f"write `{written}`")
     elif (array := re.fullmatch(r"([a-z]+[0-9]*)\s*\[([0-9?,\s]*)\]", text)) is not None:
         written = f"Tensor[({', '.join(d.strip() for d in array[2].split(',') if d.strip())}), {array[1]}]"

@@ -184,9 +184,9 @@ class AnyPrograms:
             return self.leaf(env)
         if env.pool and rng.random() < 0.15:
             return rng.choice(env.pool)
-        made = self.inner(env, depth - 1)
-        env.pool.append(made)
-        return made
+        expr = self.inner(env, depth - 1)
+        env.pool.append(expr)
+        return expr
 
     def leaf(self, env: Env) -> Expr:
         kind = self.rng.randrange(6)
@@ -253,8 +253,8 @@ class AnyPrograms:
         params = [self.var(typed) for _ in range(rng.randrange(3))]
         keys = ["Primitive"] if self.plain else ["Primitive", "a.b", "my key", "let", "relay.reshape_only"]
         attrs = {k: self.attr() for k in rng.sample(keys, min(rng.randrange(3), len(keys)))}
-        ret = self.type(typed) if rng.random() < 0.4 else None
-        return Function(params, self.expr(typed.inside(*params), depth), ret, types, attrs)
+        ret_type = self.type(typed) if rng.random() < 0.4 else None
+        return Function(params, self.expr(typed.inside(*params), depth), ret_type, types, attrs)
 
     def pattern(self, env: Env, found: list[Var], depth: int = 2) -> Pattern:
         kind = self.rng.randrange(5) if depth else self.rng.randrange(2)
@@ -273,9 +273,9 @@ class AnyPrograms:
         data = self.expr(env, depth)
         clauses = []
         for _ in range(self.rng.randrange(1, 3)):
-            found: list[Var] = []
-            pattern = self.pattern(env, found)
-            clauses.append(Clause(pattern, self.expr(env.inside(*found), depth)))
+            variables: list[Var] = []
+            pattern = self.pattern(env, variables)
+            clauses.append(Clause(pattern, self.expr(env.inside(*variables), depth)))
         return Match(data, clauses, self.rng.random() < 0.7)
 
     def module(self, depth: int = 5) -> IRModule:

@@ -80,8 +80,8 @@ class Branches:
         if self.family == "conv2d":
             return {"bias": (width, 1, 1), "full": (1, width, 5, 5), "one": (1,), "scalar": (), "wide": (1, 1, 5, 5)}[kind]
         rows = 2 if self.family == "dense" else 3
-        whole = (rows, width) if self.family == "dense" else (2, rows, width)
-        return {"bias": (width,), "full": whole, "one": (1,), "scalar": (), "wide": (rows, 1)}[kind]
+        data_shape = (rows, width) if self.family == "dense" else (2, rows, width)
+        return {"bias": (width,), "full": data_shape, "one": (1,), "scalar": (), "wide": (rows, 1)}[kind]
 
     def step(self, branches: list[Expr]) -> list[Expr]:
         """One more operator behind each branch: mostly the same one."""
@@ -91,18 +91,18 @@ class Branches:
         kind, name, unary = rng.choice(kinds), rng.choice(BINARY), rng.choice(UNARY)
         turned = not self.plain and rng.random() < 0.2
         odd = rng.randrange(len(branches)) if rng.random() < 0.15 else -1
-        found: list[Expr] = []
+        steps: list[Expr] = []
         for i, branch in enumerate(branches):
             width = self.widths[i]
             if i == odd:
-                found.append(op_call("clip", [branch], a_min=-2.0, a_max=2.0))
+                steps.append(op_call("clip", [branch], a_min=-2.0, a_max=2.0))
             elif draw < 0.4:
-                found.append(op_call(unary, [branch]))
+                steps.append(op_call(unary, [branch]))
             elif draw < 0.5 and not self.plain:
-                found.append(op_call("nn.bias_add", [branch, self.numbers(width)], axis=self.axis))
+                steps.append(op_call("nn.bias_add", [branch, self.numbers(width)], axis=self.axis))
             elif draw < 0.95:
                 other = self.numbers(*self.operand(kind, width))
-                found.append(op_call(name, [other, branch] if turned else [branch, other]))
+                steps.append(op_call(name, [other, branch] if turned else [branch, other]))
             else:
-                found.append(op_call("add", [branch, branch]))
-        return found
+                steps.append(op_call("add", [branch, branch]))
+        return steps

@@ -75,9 +75,11 @@ DATA: dict[str, tuple[tuple[str, ...], dict[str, tuple[Ty, ...]]]] = {
 PRELUDE = (
     "".join(
         f"type {name}{f'[{chr(44).join(params)}]' if params else ''} {{ "
-        + ", ".join(made + (f"({', '.join(map(str, fields))})" if fields else "") for made, fields in made.items())
+        + ", ".join(
+            constructor + (f"({', '.join(map(str, fields))})" if fields else "") for constructor, fields in constructor.items()
+        )
         + " }\n"
-        for name, (params, made) in DATA.items()
+        for name, (params, constructor) in DATA.items()
     )
     + """
 def @same[A](%x: A) -> A { %x }

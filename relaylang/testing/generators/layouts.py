@@ -104,9 +104,9 @@ class Networks:
 
     def step(self, x: Expr, known: list[Expr]) -> Expr:
         for _ in range(20):
-            made = self.try_step(x, known)
-            if made is not None:
-                return made
+            step = self.try_step(x, known)
+            if step is not None:
+                return step
         return self.conv(x)
 
     def try_step(self, x: Expr, known: list[Expr]) -> Expr | None:

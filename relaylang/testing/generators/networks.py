@@ -76,9 +76,9 @@ class Image(Maker):
         x = Var("x", TensorType(shape))
         pool: list[tuple[Expr, tuple[int, ...]]] = [(x, shape)]
         for _ in range(size):
-            made = getattr(self, self.one(*self.layers))(*self.one(*pool[-2:]), pool)
-            if min(made[1]) > 0:
-                pool.append(made)
+            layer = getattr(self, self.one(*self.layers))(*self.one(*pool[-2:]), pool)
+            if min(layer[1]) > 0:
+                pool.append(layer)
         last, shape = pool[-1]
         for other, other_shape in pool[-3:-1]:
             if other_shape == shape and self.rng.random() < 0.5:
@@ -89,17 +89,17 @@ class Image(Maker):
         out, k = self.one(4, 8), self.one(1, 3)
         k = k if min(s[2:]) >= k else 1
         p, step = self.one(0, k // 2), self.one(1, 1, 2)
-        made = op_call(
+        conv = op_call(
             "nn.conv2d", [x, self.floats(out, s[1], k, k)], kernel_size=[k, k], channels=out, padding=[p] * 4, strides=[step] * 2
         )
-        return made, (s[0], out, *[(d + 2 * p - k) // step + 1 for d in s[2:]])
+        return conv, (s[0], out, *[(d + 2 * p - k) // step + 1 for d in s[2:]])
 
     def depthwise(self, x: Expr, s: Any, pool: Any) -> Any:
         k = 3 if min(s[2:]) >= 3 else 1
-        made = op_call(
+        conv = op_call(
             "nn.conv2d", [x, self.floats(s[1], 1, k, k)], kernel_size=[k, k], channels=s[1], groups=s[1], padding=[k // 2] * 4
         )
-        return made, s
+        return conv, s
 
     def bias(self, x: Expr, s: Any, pool: Any) -> Any:
         return op_call("nn.bias_add", [x, self.floats(s[1])], axis=1), s
@@ -307,13 +307,13 @@ class Zeros(Smooth):
     def step(self, x: Expr, y: Expr) -> Expr:
         if self.rng.random() < 0.4:
             return super().step(x, y)
-        made = self.one(
+        filled = self.one(
             lambda: op_call("zeros_like", [x]),
             lambda: op_call("ones_like", [x]),
             lambda: op_call("zeros", [], shape=[2, 3], dtype="float32"),
             lambda: op_call("ones", [], shape=[2, 3], dtype="float32"),
         )()
-        return op_call(self.one("add", "multiply"), [made, y] if self.rng.random() < 0.5 else [y, made])
+        return op_call(self.one("add", "multiply"), [filled, y] if self.rng.random() < 0.5 else [y, filled])
 
 
 class Rewrites(Maker):

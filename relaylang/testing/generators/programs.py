@@ -130,15 +130,15 @@ class Programs:
 def inputs(seed: int, func: Function) -> list[np.ndarray]:
     """Arguments of a function: small numbers of its parameters' element types."""
     rng = np.random.default_rng(seed)
-    found = []
+    arrays = []
     for param in func.params:
         ty = param.checked_type or param.type_annotation
         assert isinstance(ty, TensorType)
         shape = [extent for extent in ty.shape if isinstance(extent, int)]
         if ty.dtype.startswith(("int", "uint")):
-            found.append(rng.integers(0, 10, shape).astype(ty.dtype))
+            arrays.append(rng.integers(0, 10, shape).astype(ty.dtype))
         elif ty.dtype == "bool":
-            found.append(rng.integers(0, 2, shape).astype(bool))
+            arrays.append(rng.integers(0, 2, shape).astype(bool))
         else:
-            found.append((rng.integers(-8, 9, shape) / 4).astype(ty.dtype))
-    return found
+            arrays.append((rng.integers(-8, 9, shape) / 4).astype(ty.dtype))
+    return arrays

@@ -33,10 +33,10 @@ class Fake(Maker):
         shape: tuple[int, ...] = (1, 4, 6, 6)
         for _ in range(size):
             value, shape = self.step(value, shape)
-        made = op_call("qnn.quantize", [value, scale(self.one(0.1, 0.25)), zero(self.one(0, 5))], out_dtype=self.dtype)
+        quantized = op_call("qnn.quantize", [value, scale(self.one(0.1, 0.25)), zero(self.one(0, 5))], out_dtype=self.dtype)
         if self.rng.random() < 0.2:
-            made = op_call("nn.relu", [real(made, scale(0.1), zero(0))])
-        return module([x], made)
+            quantized = op_call("nn.relu", [real(quantized, scale(0.1), zero(0))])
+        return module([x], quantized)
 
     def real(self, x: Expr) -> Expr:
         return real(x, scale(self.one(0.05, 0.125)), zero(self.one(0, 3)))
@@ -74,8 +74,8 @@ class Fake(Maker):
                 out, k = self.one(3, 4), self.one(1, 3)
                 k = k if min(s[2:]) >= k else 1
                 w = real(self.integers(out, s[1], k, k), scale(0.02), zero(0))
-                made = op_call("nn.conv2d", [self.again(x), w], kernel_size=[k, k], channels=out, padding=[k // 2] * 4)
-                return made, (1, out, *s[2:])
+                layer = op_call("nn.conv2d", [self.again(x), w], kernel_size=[k, k], channels=out, padding=[k // 2] * 4)
+                return layer, (1, out, *s[2:])
             case "bias":
                 b = real(self.integers(s[1], dtype="int32"), scale(0.01), zero(0))
                 return op_call("nn.bias_add", [x, b]), s
@@ -91,8 +91,8 @@ class Fake(Maker):
             case "mean":
                 return op_call("nn.global_avg_pool2d", [x]), (*s[:2], 1, 1)
             case "pad":
-                made = op_call("nn.pad", [x, const(np.float32(0))], pad_width=[[0, 0], [0, 0], [1, 0], [0, 1]])
-                return made, (*s[:2], s[2] + 1, s[3] + 1)
+                layer = op_call("nn.pad", [x, const(np.float32(0))], pad_width=[[0, 0], [0, 0], [1, 0], [0, 1]])
+                return layer, (*s[:2], s[2] + 1, s[3] + 1)
             case "concat":
                 return op_call("concatenate", [Tuple([x, self.again(x)])], axis=1), (s[0], 2 * s[1], *s[2:])
             case "transpose":
@@ -150,15 +150,15 @@ class Qnn(Maker):
             case "dense":
                 n, units = int(np.prod(s)), self.one(3, 4)
                 flat = op_call("reshape", [x], newshape=[1, n])
-                made = op_call("qnn.dense", [flat, self.integers(units, n), za, zero(0), a, b], units=units, out_dtype="int32")
-                return self.requantize(op_call("nn.bias_add", [made, self.integers(units, dtype="int32")])), (1, units)
+                sums = op_call("qnn.dense", [flat, self.integers(units, n), za, zero(0), a, b], units=units, out_dtype="int32")
+                return self.requantize(op_call("nn.bias_add", [sums, self.integers(units, dtype="int32")])), (1, units)
             case "conv" | "depthwise" as kind:
                 k, groups = self.one(1, 3), s[1] if kind == "depthwise" else 1
                 k = k if min(s[2:]) >= k else 1
                 out = s[1] if kind == "depthwise" else self.one(3, 4)
                 w = self.integers(out, s[1] // groups, k, k, dtype=self.one("int8", self.dtype))
                 p = self.one(0, k // 2)
-                made = op_call(
+                sums = op_call(
                     "qnn.conv2d",
                     [x, w, za, zero(self.one(0, 0, 2)), a, b],
                     kernel_size=[k, k],
@@ -167,12 +167,12 @@ class Qnn(Maker):
                     padding=[p] * 4,
                     out_dtype="int32",
                 )
-                biased = op_call("nn.bias_add", [made, self.integers(out, dtype="int32")])
+                biased = op_call("nn.bias_add", [sums, self.integers(out, dtype="int32")])
                 channels = out if self.rng.random() < 0.3 else 0
                 return self.requantize(biased, channels), (1, out, *[d + 2 * p - k + 1 for d in s[2:]])
             case "transposed":
                 w = self.integers(s[1], 3, 3, 3, dtype="int8")
-                made = op_call(
+                sums = op_call(
                     "qnn.conv2d_transpose",
                     [x, w, za, zero(0), a, b],
                     kernel_size=[3, 3],
@@ -181,7 +181,7 @@ class Qnn(Maker):
                     kernel_layout="IOHW",
                     out_dtype="int32",
                 )
-                return self.requantize(made), (1, 3, *s[2:])
+                return self.requantize(sums), (1, 3, *s[2:])
             case "average":
                 if min(s[2:]) < 2:
                     return x, s
@@ -190,8 +190,8 @@ class Qnn(Maker):
                 )
                 return pooled, (*s[:2], s[2] // 2, s[3] // 2)
         two = [x, op_call("nn.relu", [x])]
-        made = op_call("qnn.concatenate", [Tuple(two), Tuple([a, b]), Tuple([za, zb]), c, zc], axis=1)
-        return made, (s[0], 2 * s[1], *s[2:])
+        sums = op_call("qnn.concatenate", [Tuple(two), Tuple([a, b]), Tuple([za, zb]), c, zc], axis=1)
+        return sums, (s[0], 2 * s[1], *s[2:])
 
 
 class Layers(Maker):
@@ -206,12 +206,12 @@ class Layers(Maker):
         return module([x], value)
 
     def requantize(self, x: Expr, axis: int = 3) -> Expr:
-        made = op_call(
+        requantized = op_call(
             "qnn.requantize", [x, scale(0.0001), zero(0), scale(self.one(0.5, 0.3)), zero(self.one(0, 4))], axis=axis, out_dtype="int8"
         )
         if self.rng.random() < 0.5:
-            made = op_call("clip", [made], a_min=float(self.one(0, -128)), a_max=127.0)
-        return made
+            requantized = op_call("clip", [requantized], a_min=float(self.one(0, -128)), a_max=127.0)
+        return requantized
 
     def step(self, x: Expr, s: tuple[int, ...]) -> tuple[Expr, tuple[int, ...]]:
         kinds = ["add", "mul", "softmax"]
@@ -230,7 +230,7 @@ class Layers(Maker):
                 if p and self.rng.random() < 0.5:
                     x = op_call("nn.pad", [x, const(np.float32(0))], pad_width=[[0, 0], [p, p], [p, p], [0, 0]])
                     s, p = (s[0], s[1] + 2 * p, s[2] + 2 * p, s[3]), 0
-                made = op_call(
+                sums = op_call(
                     "qnn.conv2d",
                     [x, w, zero(0), zero(0), a, b],
                     kernel_size=[k, k],
@@ -243,8 +243,8 @@ class Layers(Maker):
                     out_dtype="int32",
                 )
                 if self.rng.random() < 0.8:
-                    made = op_call("nn.bias_add", [made, self.integers(out, dtype="int32")], axis=3)
-                return self.requantize(made), (s[0], *[(d + 2 * p - k) // step + 1 for d in s[1:3]], out)
+                    sums = op_call("nn.bias_add", [sums, self.integers(out, dtype="int32")], axis=3)
+                return self.requantize(sums), (s[0], *[(d + 2 * p - k) // step + 1 for d in s[1:3]], out)
             case "max":
                 if min(s[1:3]) < 2:
                     return x, s
@@ -265,10 +265,10 @@ class Layers(Maker):
             case "dense":
                 units = self.one(4, 6)
                 w = self.integers(units, s[1])
-                made = op_call("qnn.dense", [x, w, zero(0), zero(0), a, b], units=units, out_dtype="int32")
+                sums = op_call("qnn.dense", [x, w, zero(0), zero(0), a, b], units=units, out_dtype="int32")
                 if self.rng.random() < 0.8:
-                    made = op_call("nn.bias_add", [made, self.integers(units, dtype="int32")])
-                return self.requantize(made, 1), (1, units)
+                    sums = op_call("nn.bias_add", [sums, self.integers(units, dtype="int32")])
+                return self.requantize(sums, 1), (1, units)
             case "add" | "mul" as name:
                 other = op_call("nn.relu", [x]) if self.rng.random() < 0.5 else self.integers(*s)
                 return op_call(f"qnn.{name}", [x, other, a, zero(0), b, zero(1), c, zero(2)]), s

@@ -40,9 +40,9 @@ class Program:
 
     def call(self, name: str, *args: Expr, **attrs: Any) -> Expr:
         op = get(name)
-        made = Call(op, list(args), make_attrs(op.attrs, attrs) if op.attrs is not None else None)
-        check(made)
-        return made
+        call = Call(op, list(args), make_attrs(op.attrs, attrs) if op.attrs is not None else None)
+        check(call)
+        return call
 
     def shape(self, x: Expr) -> tuple[int, ...]:
         return x.checked_type.shape  # type: ignore[union-attr, return-value]
@@ -53,15 +53,15 @@ class Program:
     def grow(self, values: list[Expr]) -> None:
         """One more value; a `let` now and then keeps it under a name."""
         x = self.pick(*values[-12:], *values)
-        made = self.step(x, values)
-        if made is None:
+        value = self.step(x, values)
+        if value is None:
             return
         if values is self.values and self.pick(0, 0, 0, 1):
-            name = Var(f"v{len(self.lets)}", made.checked_type)
+            name = Var(f"v{len(self.lets)}", value.checked_type)
             check(name)
-            self.lets.append((name, made))
-            made = name
-        values.append(made)
+            self.lets.append((name, value))
+            value = name
+        values.append(value)
 
     def step(self, x: Expr, values: list[Expr]) -> Expr | None:
         """A value of one more operator, or None where `x` does not fit the chosen operator."""
@@ -179,14 +179,14 @@ class Program:
         return self.call("clip", x, a_min=-50.0, a_max=50.0)
 
     def field(self, x: Expr, index: int) -> Expr:
-        made = TupleGetItem(x, index)
-        check(made)
-        return made
+        field = TupleGetItem(x, index)
+        check(field)
+        return field
 
     def constant(self, *shape: int) -> Expr:
-        made = Constant((self.rng.standard_normal(shape) / max(1.0, float(np.prod(shape[1:])) ** 0.5)).astype("float32"))
-        check(made)
-        return made
+        constant = Constant((self.rng.standard_normal(shape) / max(1.0, float(np.prod(shape[1:])) ** 0.5)).astype("float32"))
+        check(constant)
+        return constant
 
 
 #: The kinds of a step, as often as they are to occur.

@@ -75,33 +75,33 @@ class Typed:
 
     def _helper(self, name: str, free: Sequence[Ty]) -> str:
         """A function that calls itself or another with a smaller number."""
-        ret, _, *rest = self.helpers[name]
+        result_type, _, *rest = self.helpers[name]
         number, params = self._name(), [self._name() for _ in rest]
         env: Env = {}
         for p, ty in zip(params, rest):
             env.setdefault(ty, []).append(p)
         listed = ", ".join([f"{number}: int32", *[f"{p}: {ty}" for p, ty in zip(params, rest)]])
-        ended = self._block(env, ret, 1, 1)
+        ended = self._block(env, result_type, 1, 1)
         lines: list[str] = []
         inner = {**env, INT: [*env.get(INT, ()), number]}
         for called in self.rng.sample(list(self.helpers), min(2, len(self.helpers))):
             self._statement(lines, inner, self._call(called, inner, f"subtract({number}, 1)"))
-        body = "".join(f"  {line}\n" for line in lines) + self._block(inner, ret, 2, 1)
+        body = "".join(f"  {line}\n" for line in lines) + self._block(inner, result_type, 2, 1)
         generic = f"[{', '.join(map(str, free))}]" if free else ""
-        return f"def {name}{generic}({listed}) -> {ret} {{\n  if (less({number}, 1)) {{\n{ended}  }} else {{\n{body}  }} }}\n"
+        return f"def {name}{generic}({listed}) -> {result_type} {{\n  if (less({number}, 1)) {{\n{ended}  }} else {{\n{body}  }} }}\n"
 
     def _call(self, name: str, env: Env, number: str) -> tuple[Ty, str]:
         """A helper's call with types for its parameters, and its type."""
-        ret, _, *rest = self.helpers[name]
+        result_type, _, *rest = self.helpers[name]
         inside = {"A": self._known(env), "B": self._known(env)}
         args = [self.expr(ty.filled(inside), env, 1) for ty in rest]
-        return ret.filled(inside), f"{name}({', '.join([number, *args])})"
+        return result_type.filled(inside), f"{name}({', '.join([number, *args])})"
 
     def _known(self, env: Env) -> Ty:
         """A type of a variable in scope."""
         return self.rng.choice(list(env)) if env else INT
 
-    def _function(self, name: str, params: Sequence[Ty], ret: Ty | None, size: int) -> str:
+    def _function(self, name: str, params: Sequence[Ty], result_type: Ty | None, size: int) -> str:
         names = [self._name() for _ in params]
         env: Env = {}
         for p, ty in zip(names, params):
@@ -110,11 +110,11 @@ class Typed:
         lines: list[str] = []
         for _ in range(size):
             self._step(lines, env, 2)
-        found = [self.rng.choice(env[self._known(env)][-3:]) for _ in range(4)]
+        operands = [self.rng.choice(env[self._known(env)][-3:]) for _ in range(4)]
         if self.rng.random() < 0.1:  # the extents may not fit: nothing that can fail comes behind it
             lines.append(f"let %risk = add({self.expr(SOME, env, 1)}, {self.expr(SOME, env, 1)});")
-            found.append("%risk")
-        return f"def {name}({listed}) {{\n" + "".join(f"  {line}\n" for line in lines) + f"  ({', '.join(found)})\n}}\n"
+            operands.append("%risk")
+        return f"def {name}({listed}) {{\n" + "".join(f"  {line}\n" for line in lines) + f"  ({', '.join(operands)})\n}}\n"
 
     # --- types ---
 
@@ -145,8 +145,8 @@ class Typed:
         self.made += 1
         return f"%v{self.made}"
 
-    def _statement(self, lines: list[str], env: Env, made: tuple[Ty, str]) -> None:
-        ty, text = made
+    def _statement(self, lines: list[str], env: Env, typed_text: tuple[Ty, str]) -> None:
+        ty, text = typed_text
         name = self._name()
         lines.append(f"let {name}: {ty} = {text};")
         env.setdefault(ty, []).append(name)
@@ -179,13 +179,13 @@ class Typed:
         )
         self._statement(lines, env, (ty, f"{loop}({self.rng.randint(0, 3)}, {self.expr(ty, env, 0)})"))
 
-    def _block(self, env: Env, ret: Ty, size: int, depth: int) -> str:
+    def _block(self, env: Env, result_type: Ty, size: int, depth: int) -> str:
         """Statements and a value."""
         inner = {ty: list(names) for ty, names in env.items()}
         lines: list[str] = []
         for _ in range(self.rng.randint(0, size)):
             self._step(lines, inner, depth)
-        return "".join(f"  {line}\n" for line in lines) + f"  {self.expr(ret, inner, depth)}\n"
+        return "".join(f"  {line}\n" for line in lines) + f"  {self.expr(result_type, inner, depth)}\n"
 
     # --- expressions ---
 
@@ -212,30 +212,30 @@ class Typed:
             case "ref":
                 return f"ref({self.expr(ty.parts[0], env, depth - 1)})"
             case "data":
-                params, made = DATA[ty.name]
+                params, constructors = DATA[ty.name]
                 inside = dict(zip(params, ty.parts))
-                name = self.rng.choice(list(made)) if depth > 0 else list(made)[-1]
-                args = [self.expr(p.filled(inside), env, depth - 1) for p in made[name]]
+                name = self.rng.choice(list(constructors)) if depth > 0 else list(constructors)[-1]
+                args = [self.expr(p.filled(inside), env, depth - 1) for p in constructors[name]]
                 text = f"{name}({', '.join(args)})" if args else name
                 # Where nothing else says the type, the result of a function does.
-                said = all(any(Ty("var", p) in f.parts or f == Ty("var", p) for f in made[name]) for p in params)
+                said = all(any(Ty("var", p) in f.parts or f == Ty("var", p) for f in constructors[name]) for p in params)
                 return text if said or not self.loose else f"fn () -> {ty} {{ {text} }}()"
         return self.rng.choice(env[ty])
 
     def _closure(self, ty: Ty, env: Env, depth: int) -> str:
-        ret, *params = ty.parts
-        for name, (params_of, made) in DATA.items():  # a constructor is a function
-            for constructor, fields in made.items():
+        result_type, *params = ty.parts
+        for name, (params_of, constructors) in DATA.items():  # a constructor is a function
+            for constructor, fields in constructors.items():
                 inside: dict[str, Ty] = {}
-                whole = fn(data(name, *[Ty("var", p) for p in params_of]), *fields)
-                if fields and self.rng.random() < 0.5 and bound(whole, ty, inside):
+                constructor_type = fn(data(name, *[Ty("var", p) for p in params_of]), *fields)
+                if fields and self.rng.random() < 0.5 and bound(constructor_type, ty, inside):
                     return constructor
         names = [self._name() for _ in params]
         inner = {t: list(n) for t, n in env.items()}
         for p, t in zip(names, params):
             inner.setdefault(t, []).append(p)
         listed = ", ".join(f"{p}: {t}" for p, t in zip(names, params))
-        return f"fn ({listed}) -> {ret} {{\n{self._block(inner, ret, 1 if depth > 0 else 0, depth - 1)}  }}"
+        return f"fn ({listed}) -> {result_type} {{\n{self._block(inner, result_type, 1 if depth > 0 else 0, depth - 1)}  }}"
 
     def _if(self, ty: Ty, env: Env, depth: int) -> str:
         arms = [self._block(env, ty, 1, depth - 1) for _ in range(2)]
@@ -243,7 +243,9 @@ class Typed:
 
     def _generic(self, ty: Ty, env: Env, depth: int) -> str:
         """A call of a polymorphic function."""
-        fitting = [(n, inside) for n, (ret, *_) in GENERIC.items() for inside in [dict[str, Ty]()] if bound(ret, ty, inside)]
+        fitting = [
+            (n, inside) for n, (result_type, *_) in GENERIC.items() for inside in [dict[str, Ty]()] if bound(result_type, ty, inside)
+        ]
         name, inside = self.rng.choice(fitting)
         if name == "@value" and self.rng.random() < 0.85:  # it often fails
             return self._plain(ty, env, depth)
@@ -281,7 +283,7 @@ class Typed:
                 name = self._name()
                 clauses.append(("_", {}) if self.rng.random() < 0.3 else (name, {name: over}))
             else:
-                clauses += [self._constructed(over, made, 0) for made in DATA[over.name][1]]
+                clauses += [self._constructed(over, constructor, 0) for constructor in DATA[over.name][1]]
         parts = []
         for pattern, names in clauses:
             inner = {t: list(n) for t, n in env.items()}
@@ -305,14 +307,14 @@ class Typed:
         return ("_", {}) if rng.random() < 0.25 else (name, {name: ty})
 
     def _constructed(self, ty: Ty, constructor: str, depth: int) -> tuple[str, dict[str, Ty]]:
-        params, made = DATA[ty.name]
+        params, constructors = DATA[ty.name]
         inside = dict(zip(params, ty.parts))
-        texts, names = self._patterns([p.filled(inside) for p in made[constructor]], depth)
+        texts, names = self._patterns([p.filled(inside) for p in constructors[constructor]], depth)
         return (f"{constructor}({', '.join(texts)})" if texts else constructor), names
 
     def _patterns(self, types: Sequence[Ty], depth: int) -> tuple[list[str], dict[str, Ty]]:
-        found = [self._pattern(t, depth if self.rng.random() < 0.6 else 0) for t in types]
-        return [text for text, _ in found], {name: t for _, names in found for name, t in names.items()}
+        patterns = [self._pattern(t, depth if self.rng.random() < 0.6 else 0) for t in types]
+        return [text for text, _ in patterns], {name: t for _, names in patterns for name, t in names.items()}
 
     # --- numbers and tensors ---
 

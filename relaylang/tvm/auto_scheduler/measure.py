@@ -177,10 +177,10 @@ def load_best_record(
     filename: str | os.PathLike[str], workload_key: str | None = None, target: Any = None, include_compatible: bool = False
 ) -> tuple[MeasureInput | None, MeasureResult | None]:
     """The fastest measurement of a log, or of one task in it; None where there is none. Raises `RelayError` (R0645)."""
-    found = [record for key, record in best(loaded(filename)).items() if workload_key in (None, key)]
-    if not found:
+    records = [record for key, record in best(loaded(filename)).items() if workload_key in (None, key)]
+    if not records:
         return None, None
-    record = min(found, key=lambda r: r.seconds or 0.0)
+    record = min(records, key=lambda r: r.seconds or 0.0)
     return MeasureInput(None, dict(record.choice)), result_of(record)
 
 

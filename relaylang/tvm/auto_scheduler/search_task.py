@@ -97,10 +97,10 @@ class SearchTask:
 
     def apply_best(self, log_file: Any, include_compatible: bool = False, layout_rewrite_option: Any = None) -> Choice:
         """The best values of a log for the task's knobs, as -schedule takes them. Raises `RelayError` (R0645) without any."""
-        found = best(r for r in loaded(log_file) if r.key == self.kernel.key).get(self.kernel.key)
-        if found is None:
+        record = best(r for r in loaded(log_file) if r.key == self.kernel.key).get(self.kernel.key)
+        if record is None:
             raise refused(f"{os.fspath(log_file)} has no record of {self.desc}")
-        return dict(found.choice)
+        return dict(record.choice)
 
     def print_best(self, log_file: Any, print_mode: str = "schedule") -> str:
         """The best values of a log as text; for another mode than "schedule" the kernel's C. Raises `RelayError` (R0645)."""
@@ -129,9 +129,9 @@ def extract_tasks(
     Without `include_simple_tasks`, only those with products, if there are any. `opt_level` and the arguments behind it have
     no effect. Raises `RelayError`.
     """
-    found = kernels_of(mod, params, target)
-    complex_ones = [kernel for kernel in found if kernel.flops]
-    chosen = found if include_simple_tasks or not complex_ones else complex_ones
+    tunable = kernels_of(mod, params, target)
+    complex_ones = [kernel for kernel in tunable if kernel.flops]
+    chosen = tunable if include_simple_tasks or not complex_ones else complex_ones
     tasks = [SearchTask(None, None, ComputeDAG(k), k.key, target, target_host, hardware_params, desc=k.operators) for k in chosen]
     return tasks, [kernel.count for kernel in chosen]
 

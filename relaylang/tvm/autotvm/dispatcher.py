@@ -26,8 +26,8 @@ class DispatchContext(Applied):
 
     def query(self, target: Any, workload: tuple[Any, ...]) -> ConfigEntity:
         """The best values for a task's workload, which a log has; no values for the default schedule."""
-        found = best(self.records or ()).get(str(workload[-1]) if workload else "")
-        return ConfigEntity(None, found.choice, cost=found.seconds) if found is not None else FallbackConfigEntity()
+        record = best(self.records or ()).get(str(workload[-1]) if workload else "")
+        return ConfigEntity(None, record.choice, cost=record.seconds) if record is not None else FallbackConfigEntity()
 
 
 class FallbackContext(DispatchContext):

@@ -113,8 +113,8 @@ class ConfigSpace:
         if self._length is None:
             default = self.points.default
             near = [{**default.choice, name: value} for name, choices in default.knobs.items() for value in choices]
-            found = [default, *(self.points.point(choice) for choice in near)]
-            self._length = max(math.prod(len(choices) for choices in point.knobs.values()) for point in found)
+            neighbours = [default, *(self.points.point(choice) for choice in near)]
+            self._length = max(math.prod(len(choices) for choices in point.knobs.values()) for point in neighbours)
         return self._length
 
     def get(self, index: int) -> ConfigEntity:

@@ -92,8 +92,8 @@ def extract_from_multiple_program(
 ) -> list[Task]:
     """The kernels with knobs of several modules, each once. Raises `RelayError`."""
     chosen = None if ops is None else list(ops)
-    found = [task for mod, values in zip(mods, params) for task in extract_from_program(mod, values, target, target_host, chosen)]
-    return list({task.workload: task for task in found}.values())
+    tasks = [task for mod, values in zip(mods, params) for task in extract_from_program(mod, values, target, target_host, chosen)]
+    return list({task.workload: task for task in tasks}.values())
 
 
 def create(task_name: str, args: Sequence[Any], target: Any, target_host: Any = None, template_key: str | None = None) -> Task:
@@ -116,10 +116,10 @@ def create(task_name: str, args: Sequence[Any], target: Any, target_host: Any = 
     call = builder(task_name)(*variables, **attrs)
     mod = IRModule.from_expr(Function(variables, call if isinstance(call, Call) else call.astuple()))
     # The search asks only which parameters have values.
-    found = kernels_of(mod, {v.name_hint: np.zeros(()) for v in variables[1:]}, target, [task_name])
-    if not found:
+    tunable = kernels_of(mod, {v.name_hint: np.zeros(()) for v in variables[1:]}, target, [task_name])
+    if not tunable:
         raise refused(f"the kernel of {task_name} has no knobs: there is nothing to search")
-    return _face(found[0], target, target_host)
+    return _face(tunable[0], target, target_host)
 
 
 def _variable(number: int, tensor: Any) -> Var:

@@ -128,10 +128,12 @@ def cross_compiler(
         else:
             compile_func(outputs, all_files, [*base, *(options or ())], **more)
 
-    made: Any = link
-    made.get_target_triple = get_target_triple or (get_target_by_dump_machine(compile_func) if isinstance(compile_func, str) else None)
-    made.output_format = output_format or "so"
-    return made
+    linker: Any = link
+    linker.get_target_triple = get_target_triple or (
+        get_target_by_dump_machine(compile_func) if isinstance(compile_func, str) else None
+    )
+    linker.output_format = output_format or "so"
+    return linker
 
 
 create_shared.output_format = "so"  # type: ignore[attr-defined]

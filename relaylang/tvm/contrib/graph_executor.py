@@ -30,36 +30,36 @@ def check_graph(program: Program, graph_json_str: str) -> None:
     if graph_json_str == program.get_graph_json():
         return
     try:
-        given, own = json.loads(graph_json_str), json.loads(program.get_graph_json())
+        graph, own = json.loads(graph_json_str), json.loads(program.get_graph_json())
     except (ValueError, TypeError, RecursionError):
         raise RelayError(error("R0640", "the graph is no JSON text")) from None
-    if given != own:
+    if graph != own:
         notes = ["give create the graph that relay.build returned with this library, or lib.get_graph_json()"]
         raise RelayError(error("R0640", "the graph is not that of the library", notes=notes))
 
 
 def program_of(libmod: Any) -> Program:
     """The compiled program of a module. Raises `RelayError` (R0640) for another value."""
-    found = libmod.lib if isinstance(libmod, ExecutorFactoryModule) else libmod
-    if not isinstance(found, Program):
+    program = libmod.lib if isinstance(libmod, ExecutorFactoryModule) else libmod
+    if not isinstance(program, Program):
         raise RelayError(error("R0640", f"a {type(libmod).__name__} is no compiled program"))
-    return found
+    return program
 
 
 def devices(device: Device | Sequence[Device]) -> list[Device]:
     """One or several devices as a list. Raises `RelayError` (R0608) for other values and for devices that are not here."""
-    found: list[Any] = list(device) if isinstance(device, (list, tuple)) else [device]
-    for dev in found:
+    device_list: list[Any] = list(device) if isinstance(device, (list, tuple)) else [device]
+    for dev in device_list:
         if not isinstance(dev, Device):
             raise RelayError(error("R0608", f"a {type(dev).__name__} is no device", notes=["give it tvm.cpu()"]))
         dev.check()
-    return found
+    return device_list
 
 
 def get_device(libmod: Any, device: Device | Sequence[Device]) -> tuple[list[Device], int, list[int]]:
     """Devices as a list, the number of remote ones (0), and their kinds and numbers in a row."""
-    found = devices(device)
-    return found, 0, [number for dev in found for number in (dev.device_type, dev.device_id)]
+    device_list = devices(device)
+    return device_list, 0, [number for dev in device_list for number in (dev.device_type, dev.device_id)]
 
 
 class GraphModule:
@@ -83,11 +83,11 @@ class GraphModule:
 
     def set_input_zero_copy(self, key: str | int | None = None, value: Any = None, **params: Any) -> None:
         """Let runs read tensors in place."""
-        for name, given in ({} if key is None else {key: value}).items():
-            self.module.set_input_zero_copy(name, given)
-        for name, given in params.items():
+        for name, tensor in ({} if key is None else {key: value}).items():
+            self.module.set_input_zero_copy(name, tensor)
+        for name, tensor in params.items():
             if self.module.get_input_index(name) >= 0:
-                self.module.set_input_zero_copy(name, given)
+                self.module.set_input_zero_copy(name, tensor)
 
     def set_output_zero_copy(self, key: str | int, value: NDArray) -> None:
         """Let runs write an output into a tensor in place."""
@@ -109,8 +109,8 @@ class GraphModule:
 
     def get_input(self, index: str | int, out: NDArray | None = None) -> NDArray:
         """The tensor of an input or weight; copied into `out` if that is given."""
-        found = self.module.get_input(index)
-        return found.copyto(out) if out is not None else found
+        tensor = self.module.get_input(index)
+        return tensor.copyto(out) if out is not None else tensor
 
     def get_input_index(self, name: str) -> int:
         """The number of an input or weight; -1 where there is none of this name."""
@@ -167,15 +167,15 @@ class GraphModule:
         self.set_input(**kwargs)
         name = func_name
         if end_to_end:
-            given = {key: np.asarray(value) for key, value in kwargs.items()}
+            arrays = {key: np.asarray(value) for key, value in kwargs.items()}
             name = "end_to_end"
 
-            def whole() -> None:
-                self.run(**given)
+            def run_end_to_end() -> None:
+                self.run(**arrays)
                 for index in range(self.get_num_outputs()):
                     self.get_output(index).numpy()
 
-            self.module._functions[name] = whole
+            self.module._functions[name] = run_end_to_end
         pauses = {"cooldown_interval_ms": cooldown_interval_ms, "repeats_to_cooldown": repeats_to_cooldown}
         measure = self.module.time_evaluator(name, device, number, repeat, least, **pauses)  # type: ignore[arg-type]
         return measure()

@@ -59,15 +59,15 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
     two registrations, the one of the higher level counts. Raises `RelayError` for an unknown operator.
     """
 
-    def add(given: Any) -> Any:
+    def add(attribute: Any) -> Any:
         kept = _OTHER.setdefault(op_name, {})
-        if attr_key in kept and kept[attr_key][0] == level and find(op_name) is not None and not callable(given):
+        if attr_key in kept and kept[attr_key][0] == level and find(op_name) is not None and not callable(attribute):
             raise ValueError(f"{attr_key} of {op_name} is registered already with level {level}")
         if attr_key not in kept or kept[attr_key][0] <= level:
-            kept[attr_key] = (level, given)
+            kept[attr_key] = (level, attribute)
         if is_known(attr_key):
-            register_known(op_name, attr_key, given, level)
-        return given
+            register_known(op_name, attr_key, attribute, level)
+        return attribute
 
     return add(value) if value is not None else add
 

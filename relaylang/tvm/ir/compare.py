@@ -13,9 +13,9 @@ from relaylang.typing import infer
 
 def _difference(lhs: Any, rhs: Any, map_free_vars: bool) -> str | None:
     """The first difference. Where it may be a missing annotation, the types of both sides are found first."""
-    found = plain.structural_diff(lhs, rhs, map_free_vars, close=True)
-    if found is None or "type unknown" not in found:
-        return found
+    difference = plain.structural_diff(lhs, rhs, map_free_vars, close=True)
+    if difference is None or "type unknown" not in difference:
+        return difference
     for side in (lhs, rhs):
         if isinstance(side, (IRModule, Expr)):
             infer(side, fragment=isinstance(side, Expr))
@@ -49,9 +49,9 @@ def _mismatch(lhs: Any, rhs: Any, left: ObjectPath, right: ObjectPath) -> tuple[
     """The same below two paths. Lists and maps nest as values do, not with a program's size."""
     if isinstance(lhs, (list, tuple)) and isinstance(rhs, (list, tuple)):
         for i, (a, b) in enumerate(zip(lhs, rhs)):
-            found = _mismatch(a, b, left.array_index(i), right.array_index(i))
-            if found is not None:
-                return found
+            mismatch = _mismatch(a, b, left.array_index(i), right.array_index(i))
+            if mismatch is not None:
+                return mismatch
         at = min(len(lhs), len(rhs))
         if len(lhs) < len(rhs):
             return left.missing_array_element(at), right.array_index(at)
@@ -60,9 +60,9 @@ def _mismatch(lhs: Any, rhs: Any, left: ObjectPath, right: ObjectPath) -> tuple[
         for key, a in lhs.items():
             if key not in rhs:
                 return left.map_value(key), right.missing_map_entry()
-            found = _mismatch(a, rhs[key], left.map_value(key), right.map_value(key))
-            if found is not None:
-                return found
+            mismatch = _mismatch(a, rhs[key], left.map_value(key), right.map_value(key))
+            if mismatch is not None:
+                return mismatch
         more = [key for key in rhs if key not in lhs]
         return (left.missing_map_entry(), right.map_value(more[0])) if more else None
     parts = plain.structural_path(lhs, rhs)

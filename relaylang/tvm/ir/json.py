@@ -33,12 +33,12 @@ def load_json(json_str: str) -> Any:
 
     Raises `RelayError` (R0010) for a damaged text, and for a program with other operators than Relay's.
     """
-    found = _mapped(program_reader.load_json(json_str), _shown)
-    if isinstance(found, IRModule):
-        return typed(found)
-    if isinstance(found, Expr):
-        infer(found, fragment=True)
-    return found
+    value = _mapped(program_reader.load_json(json_str), _shown)
+    if isinstance(value, IRModule):
+        return typed(value)
+    if isinstance(value, Expr):
+        infer(value, fragment=True)
+    return value
 
 
 def _mapped(value: Any, f: Callable[[Any], Any]) -> Any:

@@ -105,9 +105,9 @@ class Range:
     @staticmethod
     def from_min_extent(min_value: Dim, extent: Dim, span: Span | None = None) -> Range:
         """The range of a first number and a count."""
-        made = Range(extent, span=span)
-        made.min = boxed(min_value)
-        return made
+        bounds = Range(extent, span=span)
+        bounds.min = boxed(min_value)
+        return bounds
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Range) and bool(self.min == other.min and self.extent == other.extent)
@@ -133,8 +133,8 @@ def make_node(type_key: str, **kwargs: Any) -> Any:
     Raises `AttributeError` for wrong attributes, and `ValueError` for another type key.
     """
     if type_key in ("IntImm", "FloatImm"):
-        made = {"IntImm": IntImm, "FloatImm": FloatImm}[type_key]
-        return made(str(kwargs["dtype"]), kwargs["value"])
+        scalar_class = {"IntImm": IntImm, "FloatImm": FloatImm}[type_key]
+        return scalar_class(str(kwargs["dtype"]), kwargs["value"])
     if type_key == "DictAttrs":
         return DictAttrs({key: boxed(value) for key, value in kwargs.items()})
     for op in OPS.values():

@@ -17,18 +17,18 @@ class NameSupply:
 
     def reserve_name(self, name: str, add_prefix: bool = True) -> str:
         """Take a name, which may be taken already."""
-        whole = self._whole(name, add_prefix)
-        self._taken[whole] = 0
-        return whole
+        full_name = self._whole(name, add_prefix)
+        self._taken[full_name] = 0
+        return full_name
 
     def fresh_name(self, name: str, add_prefix: bool = True, add_underscore: bool = True) -> str:
         """A name that is not taken: the name itself, or with a number behind it. Dots become "_"."""
-        made = whole = self._whole(name, add_prefix).replace(".", "_")
-        while made in self._taken:
-            self._taken[whole] += 1
-            made = f"{whole}{'_' if add_underscore else ''}{self._taken[whole]}"
-        self._taken[made] = 0
-        return made
+        fresh = full_name = self._whole(name, add_prefix).replace(".", "_")
+        while fresh in self._taken:
+            self._taken[full_name] += 1
+            fresh = f"{full_name}{'_' if add_underscore else ''}{self._taken[full_name]}"
+        self._taken[fresh] = 0
+        return fresh
 
     def contains_name(self, name: str, add_prefix: bool = True) -> bool:
         """Whether a name is taken."""
@@ -56,14 +56,14 @@ class GlobalVarSupply:
 
     def unique_global_for(self, name: str, add_prefix: bool = True) -> GlobalVar:
         """The variable of a name, which is made at the first use."""
-        whole = self._names.reserve_name(name, add_prefix)
-        return self._variables.setdefault(whole, GlobalVar(whole))
+        full_name = self._names.reserve_name(name, add_prefix)
+        return self._variables.setdefault(full_name, GlobalVar(full_name))
 
     def fresh_global(self, name: str, add_prefix: bool = True) -> GlobalVar:
         """A new variable, of a name that is not taken."""
-        whole = self._names.fresh_name(name, add_prefix)
-        self._variables[whole] = GlobalVar(whole)
-        return self._variables[whole]
+        full_name = self._names.fresh_name(name, add_prefix)
+        self._variables[full_name] = GlobalVar(full_name)
+        return self._variables[full_name]
 
 
 __all__ = ["GlobalVarSupply", "NameSupply"]

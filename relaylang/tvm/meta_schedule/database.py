@@ -40,9 +40,9 @@ class Database(Applied):
 
     def get_all_tuning_records(self) -> list[TuningRecord]:
         """Every measurement but those of default schedules."""
-        found = [record for record in self.records or () if not record.is_default]
+        records = [record for record in self.records or () if not record.is_default]
         return [
-            TuningRecord(dict(r.choice), Workload(r.key, r.operators), [r.seconds] if r.seconds is not None else None) for r in found
+            TuningRecord(dict(r.choice), Workload(r.key, r.operators), [r.seconds] if r.seconds is not None else None) for r in records
         ]
 
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:

@@ -56,8 +56,8 @@ def extract_tasks(
     """
     face = target if isinstance(target, Target) else Target(target)
     with Profiler.timeit("TaskExtraction"):
-        found = kernels_of(mod, params, target)
-    return [ExtractedTask(kernel.operators, kernel.function, face, [kernel], kernel.count) for kernel in found]
+        tunable = kernels_of(mod, params, target)
+    return [ExtractedTask(kernel.operators, kernel.function, face, [kernel], kernel.count) for kernel in tunable]
 
 
 def tune_tasks(
@@ -85,14 +85,14 @@ def tune_tasks(
     for name, value in (("builder", builder), ("runner", runner)):
         if value != "local":
             raise refused(f"meta_schedule measures on this machine: {name}={value!r} is not here", f'{name}="local"')
-    found = _database(database, work_dir)
+    log = _database(database, work_dir)
     chosen = [replace(task.kernel, count=max(1, round(weight))) for task, weight in zip(tasks, task_weights)]
     with Profiler.timeit("Search"), LocalMeasurer() as measurer:
-        known = list(found.records or ())
+        known = list(log.records or ())
         search(
             chosen,
             measurer,
-            found,
+            log,
             max_trials_global,
             _tuner_of(cost_model),
             seed=0 if seed is None else seed,
@@ -101,14 +101,14 @@ def tune_tasks(
             machine=kernels.machine_of(chosen[0].options) if chosen else None,
             per_task=max_trials_per_task,
         )
-    return found
+    return log
 
 
-def _database(given: Any, work_dir: str) -> Database:
-    if isinstance(given, Database):
-        return given
-    if given != "json":
-        return Database.create(given)
+def _database(log: Any, work_dir: str) -> Database:
+    if isinstance(log, Database):
+        return log
+    if log != "json":
+        return Database.create(log)
     try:
         os.makedirs(work_dir, exist_ok=True)
     except OSError as e:

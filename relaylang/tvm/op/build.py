@@ -150,7 +150,7 @@ _EMPTY = inspect.Parameter.empty
 @cache
 def functions() -> dict[str, Signature]:
     """Every function of an operator, by its path below `relaylang`."""
-    found = {}
+    signatures = {}
     for family in FAMILIES.values():
         for op in family:
             if op.python is None:
@@ -158,22 +158,22 @@ def functions() -> dict[str, Signature]:
             path, _, inside = op.python.partition("(")
             if not path:
                 path = next((new + op.name[len(old) :] for old, new in _PREFIXES.items() if op.name.startswith(old)), op.name)
-            found[path] = _signature(op, inside[:-1])
-    return found
+            signatures[path] = _signature(op, inside[:-1])
+    return signatures
 
 
 def _signature(op: Op, text: str) -> Signature:
     """The signature that `Op.python` gives: the record's parameters, with other defaults, or all of them."""
     named, defaults = _written(text[4:].strip() if text.startswith("...") else text)
-    given = {a.arg: d for a, d in zip(named, defaults)}
+    known_defaults = {a.arg: d for a, d in zip(named, defaults)}
     if text and not text.startswith("..."):
         said = {a.arg: ast.unparse(a.annotation) for a in named if a.annotation is not None}
         free = frozenset(name for name, what in said.items() if what == "argument")
         renamed = {name: what for name, what in said.items() if name not in free}
-        return Signature(op, _parameters(given), renamed, free)
+        return Signature(op, _parameters(known_defaults), renamed, free)
     own: dict[str, Any] = dict.fromkeys(op.args, _EMPTY)
     own |= {name: _EMPTY if f.required else f.default for name, f in op.schema.items()}
-    return Signature(op, _parameters(own | given))
+    return Signature(op, _parameters(own | known_defaults))
 
 
 def _written(text: str) -> tuple[list[ast.arg], list[Any]]:
@@ -182,9 +182,9 @@ def _written(text: str) -> tuple[list[ast.arg], list[Any]]:
     return arguments.kwonlyargs, [_EMPTY if d is None else ast.literal_eval(d) for d in arguments.kw_defaults]
 
 
-def _parameters(given: Mapping[str, Any]) -> inspect.Signature:
+def _parameters(parameters: Mapping[str, Any]) -> inspect.Signature:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Signature([inspect.Parameter(name, kind, default=d) for name, d in given.items()])
+    return inspect.Signature([inspect.Parameter(name, kind, default=d) for name, d in parameters.items()])
 
 
 def dynamic(path: str) -> tuple[Op, list[str]] | None:
@@ -258,12 +258,12 @@ def call(path: str, op: Op, given: Mapping[str, Any]) -> Any:
         others = iter(args)
         args = [moved[a] if a in moved else next(others) for a in (_ARGUMENTS.get(a, a) for a in op.args)]
     try:
-        made = Call(op, args, make_attrs(op.attrs, attrs) if op.attrs is not None else None)
+        built = Call(op, args, make_attrs(op.attrs, attrs) if op.attrs is not None else None)
     except AttrError as problem:
         raise ValueError(f"{path}: {problem.name} {problem}") from None
     number = signature.op.results if signature.op is not None else 0
-    number = number(made.args, made.attrs) if callable(number) else number
-    return TupleWrapper(made, number) if number else made
+    number = number(built.args, built.attrs) if callable(number) else number
+    return TupleWrapper(built, number) if number else built
 
 
 #: The kinds of attribute values in words.
@@ -290,10 +290,10 @@ def documentation(path: str) -> str:
         if field is None:
             takes.append(name)
             continue
-        given = parameter.default is not inspect.Parameter.empty
+        has_default = parameter.default is not inspect.Parameter.empty
         optional = " or None" if field.optional else ""
         attributes.append(
-            f"  {name}: {_KINDS[field.kind]}{optional}, {f'default {parameter.default!r}' if given else 'must be given'}"
+            f"  {name}: {_KINDS[field.kind]}{optional}, {f'default {parameter.default!r}' if has_default else 'must be given'}"
         )
     lines = [op.doc or f"A call of the operator `{op.name}`.", ""]
     lines += [f"Arguments, which are expressions: {', '.join(takes) or 'none'}.", *attributes]

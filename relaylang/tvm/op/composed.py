@@ -62,16 +62,16 @@ def logsumexp(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """log(sum(exp(data))) along axes. The largest number is subtracted first, so that nothing overflows."""
     top = make("max")(data, _axes(axis), True)
     total = make("sum")(make("exp")(make("subtract")(data, top)), _axes(axis), True)
-    made = make("add")(make("log")(total), top)
-    return made if keepdims else make("squeeze")(made, _axes(axis))
+    logarithm = make("add")(make("log")(total), top)
+    return logarithm if keepdims else make("squeeze")(logarithm, _axes(axis))
 
 
 def arange(start: Any, stop: Any, step: Any, dtype: str) -> Call:
     step = const(1, dtype) if step is None else step
     if stop is None:
         start, stop = const(0, dtype), start
-    given = [operand(x, dtype) for x in (start, stop, step)]
-    return op_call("arange", given, **dict(zip(("start", "stop", "step"), given)), dtype=dtype)
+    bounds = [operand(x, dtype) for x in (start, stop, step)]
+    return op_call("arange", bounds, **dict(zip(("start", "stop", "step"), bounds)), dtype=dtype)
 
 
 def _numbers(value: Any) -> Any:
@@ -235,13 +235,13 @@ DTYPES = {code: dtype for dtype, code in CODES.items()}
 def simulated(name: str, dtype: str) -> Callable[..., Any]:
     """Quantization whose element type is a value: its name, or an expression of its number."""
 
-    def build(data: Any, axis: int, **given: Any) -> Call:
-        code = given.pop(dtype)
+    def build(data: Any, axis: int, **arguments: Any) -> Call:
+        code = arguments.pop(dtype)
         if isinstance(code, str):
             if code not in CODES:
                 raise ValueError(f"{name}: {dtype}={code!r} is none of {', '.join(CODES)}")
             code = const(CODES[code], "int32")
-        scale, zero = (make("reshape")(v, [-1]) for v in given.values())
+        scale, zero = (make("reshape")(v, [-1]) for v in arguments.values())
         own = {"out_dtype": ""} if "out_dtype" in OPS[name].schema else {}
         return op_call(name, [operand(data), operand(code), scale, zero], axis=axis, **own)
 
@@ -251,8 +251,8 @@ def simulated(name: str, dtype: str) -> Callable[..., Any]:
 def resize(count: int) -> Callable[..., Any]:
     """Without a region: the whole image."""
 
-    def build(data: Any, size: Any, roi: Any, **given: Any) -> Any:
-        return make(f"image.resize{count}d")(data, size, [0.0] * 2 * count if roi is None else roi, **given)
+    def build(data: Any, size: Any, roi: Any, **arguments: Any) -> Any:
+        return make(f"image.resize{count}d")(data, size, [0.0] * 2 * count if roi is None else roi, **arguments)
 
     return build
 

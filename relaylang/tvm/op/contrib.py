@@ -104,16 +104,16 @@ def _settings(target: Target) -> tensorrt.Settings:
     """What a target "tensorrt" says. Raises `RelayError` for another one, and for a wrong version."""
     if target.kind.name != "tensorrt":
         raise RelayError(error("R0501", f'partition_for_tensorrt takes a target "tensorrt", and not "{target}"'))
-    have, given = tensorrt.Settings(), target.attrs
-    version = str(given.get("tensorrt_version") or ".".join(map(str, have.version))).replace(",", ".").split(".")
+    have, stated = tensorrt.Settings(), target.attrs
+    version = str(stated.get("tensorrt_version") or ".".join(map(str, have.version))).replace(",", ".").split(".")
     if len(version) != 3 or not all(part.isdigit() for part in version):
-        said = given["tensorrt_version"]
+        said = stated["tensorrt_version"]
         raise RelayError(error("R0501", f"tensorrt_version is {said!r}; it takes three numbers, such as 7.2.1"))
     return tensorrt.Settings(
         tuple(map(int, version)),
-        _flag(given.get("use_implicit_batch", have.implicit_batch)),
-        _flag(given.get("use_fp16", have.fp16)),
-        _flag(given.get("remove_no_mac_subgraphs", have.only_products)),
+        _flag(stated.get("use_implicit_batch", have.implicit_batch)),
+        _flag(stated.get("use_fp16", have.fp16)),
+        _flag(stated.get("remove_no_mac_subgraphs", have.only_products)),
     )
 
 

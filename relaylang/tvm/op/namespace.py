@@ -16,8 +16,8 @@ from relaylang.tvm.op.composed import COMPOSED
 @cache
 def signatures() -> dict[str, inspect.Signature]:
     """Every function's parameters, by its path below `relaylang`."""
-    found = {path: signature.parameters for path, signature in functions().items()}
-    return found | {path: _plain(make) for path, make in COMPOSED.items() if path not in found}
+    parameters = {path: signature.parameters for path, signature in functions().items()}
+    return parameters | {path: _plain(make) for path, make in COMPOSED.items() if path not in parameters}
 
 
 def _plain(make: Callable[..., Any]) -> inspect.Signature:
@@ -50,8 +50,8 @@ def builder(path: str) -> Callable[..., Any]:
 
 def names(prefix: str) -> list[str]:
     """The functions of a module by the prefix of their paths ("nn.", or "" for those at the top)."""
-    found = (path[len(prefix) :] for path in signatures() if path.startswith(prefix))
-    return sorted(name for name in found if "." not in name)
+    paths = (path[len(prefix) :] for path in signatures() if path.startswith(prefix))
+    return sorted(name for name in paths if "." not in name)
 
 
 def lazy(module: str, prefix: str, modules: Collection[str] = ()) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -62,9 +62,9 @@ def lazy(module: str, prefix: str, modules: Collection[str] = ()) -> tuple[Calla
             return importlib.import_module(f"{module}.{name}")
         if name.startswith("_") or prefix + name not in signatures() or "." in name:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        made = builder(prefix + name)
-        made.__module__ = module
-        setattr(sys.modules[module], name, made)
-        return made
+        generated = builder(prefix + name)
+        generated.__module__ = module
+        setattr(sys.modules[module], name, generated)
+        return generated
 
     return get, lambda: sorted({*vars(sys.modules[module]), *names(prefix), *modules})

@@ -13,10 +13,10 @@ def _classes() -> dict[str, Any]:
 
 
 def __getattr__(name: str) -> Any:
-    found = _classes().get(name) if name.endswith("Attrs") else None
-    if found is None:
+    attrs_class = _classes().get(name) if name.endswith("Attrs") else None
+    if attrs_class is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return found
+    return attrs_class
 
 
 def __dir__() -> list[str]:

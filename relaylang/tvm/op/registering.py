@@ -44,12 +44,12 @@ def register(op_name: str | Op | Extension, describe: str = "", **parts: Any) ->
 def _changed(op: Op, **changes: Any) -> None:
     if op.name not in EXTENSIONS:
         raise RelayError(error("R0219", f"{op.name} is an operator of the language, which stays as it is"))
-    made = EXTENSIONS[op.name]
-    if made.kernel is not None and changes.keys() & {"args", "rel"}:
+    extension = EXTENSIONS[op.name]
+    if extension.kernel is not None and changes.keys() & {"args", "rel"}:
         raise RelayError(error("R0219", f"{op.name} has a kernel already: register_compute comes after add_argument and add_type_rel"))
     names = ("args", "attrs", "rel", "pattern", "level", "doc", "traits")
     fields = {name: getattr(OPS[op.name], name) for name in names}
-    register_record(replace(made, op=Op(op.name, **{**fields, **changes})))
+    register_record(replace(extension, op=Op(op.name, **{**fields, **changes})))
 
 
 def add_argument(op: Op, name: str, type_info: str, description: str) -> None:
@@ -73,8 +73,8 @@ def add_type_rel(op: Op, rel_name: str, type_rel_func: Callable[[list[Type], Any
         """The result has the type that a script's function gives."""
         return function(list(types), DictAttrs() if attrs is None else attrs)
 
-    given: Relation = rel
-    _changed(op, rel=given)
+    relation: Relation = rel
+    _changed(op, rel=relation)
 
 
 def register_pattern(op_name: str, pattern: int, level: int = 10) -> None:

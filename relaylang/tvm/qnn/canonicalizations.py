@@ -74,8 +74,8 @@ def create_integer_lookup_op(
         out_dtype,
     )
     places = op.reinterpret(input_arg, f"uint{np.iinfo(in_dtype).bits}")
-    made: Call = op.take(Constant(table), places, axis=0, mode="fast")
-    return made
+    taken: Call = op.take(Constant(table), places, axis=0, mode="fast")
+    return taken
 
 
 def hardswish_func(x: np.ndarray) -> np.ndarray:

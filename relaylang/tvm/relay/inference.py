@@ -23,11 +23,11 @@ from relaylang.typing import check
 
 def infer_type(node: Expr, mod: IRModule | None = None) -> Expr:
     """A node with its type. It may use the functions and types of a module. Raises `RelayError`."""
-    made = IRModule.from_expr(node)
+    wrapped = IRModule.from_expr(node)
     if mod is not None:
-        made = IRModule({**mod.functions, **made.functions}, {**mod.type_definitions, **made.type_definitions}, mod.attrs)
-    check(made)
-    main = made["main"]
+        wrapped = IRModule({**mod.functions, **wrapped.functions}, {**mod.type_definitions, **wrapped.type_definitions}, mod.attrs)
+    check(wrapped)
+    main = wrapped["main"]
     return main if isinstance(node, Function) else main.body
 
 
@@ -47,8 +47,8 @@ def infer_channels(inputs: Expr, transpose: bool = False) -> Any:
 def infer_value(input_val: Expr, params: Mapping[str, Any], mod: IRModule | None = None) -> Any:
     """The value of an expression whose free variables have values by name. Raises `RelayError`."""
     function = Function(free_vars(input_val), input_val)
-    given = [params[v.name_hint] for v in function.params]
-    return create_executor("debug", mod).evaluate(function)(*given)
+    values = [params[v.name_hint] for v in function.params]
+    return create_executor("debug", mod).evaluate(function)(*values)
 
 
 def try_infer_value(
@@ -70,10 +70,10 @@ def try_infer_value(
 
 def fold_constant(node: Expr, mod: IRModule | None = None) -> Expr:
     """The expression with its constant parts computed. It may use the functions and types of a module."""
-    made = IRModule.from_expr(node)
+    wrapped = IRModule.from_expr(node)
     if mod is not None:
-        made = IRModule({**mod.functions, **made.functions}, {**mod.type_definitions, **made.type_definitions}, mod.attrs)
-    main = FoldConstant()(made)["main"]
+        wrapped = IRModule({**mod.functions, **wrapped.functions}, {**mod.type_definitions, **wrapped.type_definitions}, mod.attrs)
+    main = FoldConstant()(wrapped)["main"]
     return main if isinstance(node, Function) else main.body
 
 
@@ -85,12 +85,12 @@ def shape_of(x: Expr, dtype: str = "int64", start: int | None = None, end: int |
     shape = infer_shape(x)
     if isinstance(shape, tuple) and not any(isinstance(extent, Unknown) for extent in shape):
         return Constant(np.array([int(extent) for extent in shape][start:end], dtype))
-    found: Expr = operators.shape_of(x, dtype)
+    extents: Expr = operators.shape_of(x, dtype)
     if start is None and end is None:
-        return found
+        return extents
     assert isinstance(shape, tuple)
     first, last, _ = slice(start, end).indices(len(shape))
-    return operators.strided_slice(found, [first], [last])
+    return operators.strided_slice(extents, [first], [last])
 
 
 def get_relay_op(op_name: str) -> Callable[..., Any]:

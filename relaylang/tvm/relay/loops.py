@@ -16,10 +16,10 @@ def while_loop(cond: Callable[..., Expr], loop_vars: Sequence[Expr], loop_bodies
     """
     loop = Var("while_loop")
     turn = []
-    for number, given in enumerate(loop_vars):
-        name = given.name_hint if isinstance(given, Var) else f"arg{number}"
-        known = given.type_annotation if isinstance(given, Var) else given.checked_type or type_of(given)
-        turn.append(Var(name, known, given.span))
+    for number, initial in enumerate(loop_vars):
+        name = initial.name_hint if isinstance(initial, Var) else f"arg{number}"
+        known = initial.type_annotation if isinstance(initial, Var) else initial.checked_type or type_of(initial)
+        turn.append(Var(name, known, initial.span))
     body = If(cond(*turn), Call(loop, tuple(loop_bodies(*turn))), Tuple(turn))
     return Let(loop, Function(turn, body), loop)
 

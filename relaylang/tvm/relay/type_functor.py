@@ -45,10 +45,10 @@ class TypeFunctor:
         """The result of the method for the type's class. Raises `MissingMethod` for a class without one."""
         for kind, method in _METHODS.items():
             if isinstance(typ, kind):
-                found = getattr(self, method, None)
-                if found is None:
+                visitor = getattr(self, method, None)
+                if visitor is None:
                     raise MissingMethod(f"{type(self).__name__} has no {method}")
-                return found(typ)
+                return visitor(typ)
         raise TypeError(f"{typ!r:.60} is no type")
 
 

@@ -23,8 +23,8 @@ def _converted(
     """What `change` makes of a typed function and its parameters. Raises `RelayError`."""
     mod = IRModule.from_expr(func)
     check(mod)
-    made, values = change(mod["main"], {name: from_python(value) for name, value in params.items()})
-    return typed(IRModule.from_expr(made))["main"], {name: NDArray(value) for name, value in values.items()}
+    function, values = change(mod["main"], {name: from_python(value) for name, value in params.items()})
+    return typed(IRModule.from_expr(function))["main"], {name: NDArray(value) for name, value in values.items()}
 
 
 def sparse_dense(

@@ -41,9 +41,9 @@ def handle_of(array: np.ndarray) -> Any:
     shape = (ctypes.c_int64 * array.ndim)(*array.shape)
     code = 4 if array.dtype.name == "bfloat16" else _CODES[array.dtype.kind]
     kind = _DataType(code, 8 * array.dtype.itemsize, 1)
-    made = TVMArray(array.ctypes.data, _Device(1, 0), array.ndim, kind, ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64)))
-    made.shape_memory = shape  # C reads it as long as the handle lives
-    return ctypes.pointer(made)
+    array_struct = TVMArray(array.ctypes.data, _Device(1, 0), array.ndim, kind, ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64)))
+    array_struct.shape_memory = shape  # C reads it as long as the handle lives
+    return ctypes.pointer(array_struct)
 
 
 __all__ = ["TVMArray", "TVMArrayHandle", "handle_of"]

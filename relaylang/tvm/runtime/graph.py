@@ -58,8 +58,8 @@ def filled(what: str, tensor: NDArray, value: Any) -> NDArray:
         if shape is None or dtype is None:
             said = wrong.diagnostics[0].title
             raise RelayError(error("R0640", f"{what} is {_type_of(tensor)}: {said}")) from None
-        given = TensorSpec(tuple(shape), str(dtype))
-        raise RelayError(error("R0640", f"{what} is {_type_of(tensor)}, not {given}")) from None
+        wanted = TensorSpec(tuple(shape), str(dtype))
+        raise RelayError(error("R0640", f"{what} is {_type_of(tensor)}, not {wanted}")) from None
 
 
 def inputs_of(artifact: Artifact) -> list[_Input]:
@@ -162,8 +162,8 @@ class GraphExecutor(Module):
             near = did_you_mean(node, nodes) if isinstance(node, str) else None
             notes = [f"did you mean {near}?"] if near else [f"get_graph_json() has its {len(nodes)} nodes"]
             raise RelayError(error("R0640", f"the graph has no node {node}", notes=notes))
-        found = values.tensor(nodes.index(node) if isinstance(node, str) else int(node))
-        return found.copyto(out) if out is not None else found
+        inner = values.tensor(nodes.index(node) if isinstance(node, str) else int(node))
+        return inner.copyto(out) if out is not None else inner
 
     def get_output_by_layer(self, index: int, output: int = 0) -> NDArray:
         """A tensor of a node of the graph, by number. Raises `RelayError` (R0609, R0640)."""
@@ -201,9 +201,9 @@ class GraphExecutor(Module):
                 self.inputs[number].fill(value)
             else:
                 name = list(params)[number - len(self.inputs)]
-                made = filled(f"the weight {name}", NDArray(np.empty_like(params[name])), value)
-                if not np.array_equal(_bytes(made), _bytes(params[name])):
-                    weights[name] = np.asarray(made)
+                filled_weight = filled(f"the weight {name}", NDArray(np.empty_like(params[name])), value)
+                if not np.array_equal(_bytes(filled_weight), _bytes(params[name])):
+                    weights[name] = np.asarray(filled_weight)
         if weights:
             self._set_weights(weights)
 
@@ -233,10 +233,10 @@ class GraphExecutor(Module):
         number = self._index(index)
         if number >= len(self.inputs):
             return NDArray(list(self._params.values())[number - len(self.inputs)])
-        found = self.inputs[number].value
-        if found is None:
+        value = self.inputs[number].value
+        if value is None:
             raise RelayError(error("R0640", f"no value is given for the input {index}"))
-        return found
+        return value
 
     def get_input_info(self) -> dict[str, dict[str, Any]]:
         """The shapes and element types of the inputs by name, weights left out."""
@@ -294,8 +294,8 @@ class GraphExecutor(Module):
         if self.outputs is None:
             rows = self.artifact.manifest["outputs"]  # type: ignore[attr-defined]
             self.outputs = [NDArray(np.zeros(shape, np.dtype(dtype))) for shape, dtype in rows]
-        found = self.outputs[number]
-        return found.copyto(out) if out is not None else found
+        output = self.outputs[number]
+        return output.copyto(out) if out is not None else output
 
     def load_params(self, params_bytes: bytes) -> None:
         """Set inputs and weights from the bytes of `save_param_dict`; other names are left out."""

@@ -37,17 +37,17 @@ class Module:
 
     def get_function(self, name: str, query_imports: bool = False) -> PackedFunc:
         """The function of a name. Raises `AttributeError`."""
-        found = self._find(name, query_imports)
-        if found is None:
+        function = self._find(name, query_imports)
+        if function is None:
             known = ", ".join(sorted(self._functions)) or "none"
             raise AttributeError(f"the module has no function {name!r}; its functions: {known}")
-        return PackedFunc(found, name)
+        return PackedFunc(function, name)
 
     def _find(self, name: str, query_imports: bool) -> Callable[..., Any] | None:
-        found = self._functions.get(name)
-        if found is None and query_imports:
+        function = self._functions.get(name)
+        if function is None and query_imports:
             return next((f for m in self._imports if (f := m._find(name, True)) is not None), None)
-        return found
+        return function
 
     @property
     def entry_func(self) -> PackedFunc:

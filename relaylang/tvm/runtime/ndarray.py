@@ -291,12 +291,12 @@ def empty(shape: Any, dtype: Any = "float32", device: Device | None = None, mem_
 def _listed(value: Any) -> np.ndarray:
     """Numbers, and lists of them, as an array. Raises `RelayError` (R0640) for other values."""
     try:
-        made = np.asarray(value)
+        numbers = np.asarray(value)
     except ValueError:  # lists of different lengths
         raise RelayError(error("R0640", "the lists in a list have different lengths: they are no tensor")) from None
-    if made.dtype.kind not in "biufV":
+    if numbers.dtype.kind not in "biufV":
         raise RelayError(error("R0640", f"a value of type {type(value).__name__} is no tensor"))
-    return made
+    return numbers
 
 
 def array(arr: Any, device: Device | None = None, mem_scope: Any = None) -> NDArray:

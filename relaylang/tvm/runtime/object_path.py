@@ -23,12 +23,12 @@ class ObjectPath:
 
     def _steps(self) -> list[ObjectPath]:
         """The paths from the root to this one."""
-        found: list[ObjectPath] = []
+        paths: list[ObjectPath] = []
         path: ObjectPath | None = self
         while path is not None:
-            found.append(path)
+            paths.append(path)
             path = path.parent
-        return found[::-1]
+        return paths[::-1]
 
     def _shown(self) -> str:
         raise AssertionError("a path has a class of its own")

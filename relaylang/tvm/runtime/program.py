@@ -190,8 +190,8 @@ class Program(Module):
         packed = self._packed()
         wanted = getattr(link, "object_format", "o")
         files = self._files(packed, wanted in ("c", "cc"))
-        made, result = exported(file_name, link, files, addons or (), workspace_dir, kwargs)
-        _write(file_name, joined(made, packed.others()) if made.startswith(LIBRARY_MAGIC) else made)
+        content, result = exported(file_name, link, files, addons or (), workspace_dir, kwargs)
+        _write(file_name, joined(content, packed.others()) if content.startswith(LIBRARY_MAGIC) else content)
         return result
 
 
@@ -210,8 +210,8 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Program | Librar
     """
     name = os.fspath(path)
     if not name.endswith((".o", ".obj")):
-        found = load(path)
-        return Library(found) if isinstance(found, VMExecutable) else Program(found)
+        program = load(path)
+        return Library(program) if isinstance(program, VMExecutable) else Program(program)
     packed = unpacked(read_file(path), name)
     library = Compiler({}).link(packed.library, packed.manifest.machine)
     return Program(CpuArtifact(library, packed.manifest, packed.params, packed.source, graph=packed.graph))

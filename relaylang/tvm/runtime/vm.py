@@ -27,8 +27,8 @@ class Library(Module):
     """The code of a program. `export_library` writes the whole program, which `relaylang.runtime.load` reads."""
 
     def __init__(self, program: VMExecutable) -> None:
-        whole = Executable(program)
-        functions = whole.load_late_bound_consts, whole.load_late_bound_consts_from_map
+        executable = Executable(program)
+        functions = executable.load_late_bound_consts, executable.load_late_bound_consts_from_map
         super().__init__({f.__name__: f for f in functions}, "VMExecutable")
         self.program = program
 
@@ -219,8 +219,8 @@ class VirtualMachine:
 
     def invoke_with_outputs(self, func_name: str, input_args: Mapping[str, Any] | None, output_args: Any) -> None:
         """Call a function, and copy its results into given tensors. `input_args` None: those of `set_input`."""
-        found = self.invoke(func_name, **(input_args or {}))
-        for target, value in zip(output_args, found if isinstance(found, list) else [found]):
+        results = self.invoke(func_name, **(input_args or {}))
+        for target, value in zip(output_args, results if isinstance(results, list) else [results]):
             target.copyfrom(value)
 
     def get_outputs(self) -> list[Any]:

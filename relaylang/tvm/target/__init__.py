@@ -72,25 +72,25 @@ class Target(str):
             if host is None and target.get("host") is not None:
                 host = target["host"]
             target = _text_of(target)
-        made = super().__new__(cls, target)
+        instance = super().__new__(cls, target)
         words = shlex.split(str(target)) or [""]
-        made.kind = TargetKind(words[0])
-        made.attrs = dict(ADDED.get(words[0], {}))
+        instance.kind = TargetKind(words[0])
+        instance.attrs = dict(ADDED.get(words[0], {}))
         for word in words[1:]:
             key, _, value = word.lstrip("-").partition("=")
             if words[0] in ADDED and key not in (*ADDED[words[0]], "keys", "device", "model"):
                 raise ValueError(f"the target {words[0]} has no attribute {key}; it has {', '.join(ADDED[words[0]]) or 'none'}")
-            made.attrs[key] = _option(key, value)
-        keys = made.attrs.pop("keys", None)
+            instance.attrs[key] = _option(key, value)
+        keys = instance.attrs.pop("keys", None)
         if not keys:
             keys = [_KEYS[device_type_of("ext_dev" if words[0] in ADDED else words[0]) if words[0] else 1]]
             if keys == ["gpu"] and words[0] != "gpu":
                 keys = [words[0], "gpu"]
-        made.keys = list(keys)
-        if "device" in made.attrs and made.attrs["device"] not in made.keys:
-            made.keys.insert(0, made.attrs["device"])
-        made.host = None if host is None else host if isinstance(host, Target) else Target(host)
-        return made
+        instance.keys = list(keys)
+        if "device" in instance.attrs and instance.attrs["device"] not in instance.keys:
+            instance.keys.insert(0, instance.attrs["device"])
+        instance.host = None if host is None else host if isinstance(host, Target) else Target(host)
+        return instance
 
     @property
     def libs(self) -> list[str]:
@@ -155,8 +155,8 @@ class Target(str):
         """A target and its host, as targets."""
         if target is None:
             return None, None
-        made = target if isinstance(target, Target) else Target(target, target_host)
-        return made, made.host
+        canonical = target if isinstance(target, Target) else Target(target, target_host)
+        return canonical, canonical.host
 
 
 def _option(key: str, value: str) -> Any:
@@ -172,8 +172,8 @@ def create(target: Any) -> Target:
 
 
 def _made(text: str, options: Sequence[str] | str | None) -> Target:
-    given = [options] if isinstance(options, str) else list(options or ())
-    return Target(" ".join([text, *given]))
+    texts = [options] if isinstance(options, str) else list(options or ())
+    return Target(" ".join([text, *texts]))
 
 
 def arm_cpu(model: str = "unknown", options: Sequence[str] | str | None = None) -> Target:

@@ -29,7 +29,7 @@ def targets_of(target: Any) -> list[Target]:
     if isinstance(target, Mapping):
         target = list(target.values())
     if isinstance(target, (list, tuple)):
-        return [found for item in target for found in targets_of(item)] or parse_target("c")
+        return [chosen for item in target for chosen in targets_of(item)] or parse_target("c")
     if str(target).split(" ", 1)[0] in ADDED:
         host = getattr(target, "host", None)
         return targets_of(host) if host is not None else []

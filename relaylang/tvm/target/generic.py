@@ -36,10 +36,10 @@ class GenericFunc:
         """The form for the current target. Raises `ValueError` where there is none."""
         target = Target.current()
         keys = target.keys if target is not None else ()
-        found = next((self.forms[key] for key in keys if key in self.forms), self.default)
-        if found is None:
+        form = next((self.forms[key] for key in keys if key in self.forms), self.default)
+        if form is None:
             raise ValueError(f"the generic function {self.name} has no form for {target}, and no default")
-        return found
+        return form
 
     def __call__(self, *args: Any) -> Any:
         return self.form()(*args)
@@ -61,9 +61,9 @@ def generic_func(fdefault: Function) -> Any:
 
         return add(func) if func is not None else add
 
-    made: Any = call
-    made.fdefault, made.register, made.get_packed_func = fdefault, register, lambda: generic
-    return made
+    dispatcher: Any = call
+    dispatcher.fdefault, dispatcher.register, dispatcher.get_packed_func = fdefault, register, lambda: generic
+    return dispatcher
 
 
 __all__ = ["GenericFunc", "generic_func"]

@@ -43,16 +43,16 @@ def check_numerical_grads(
         return float(function(**inputs) if named else function(*inputs.values()))  # type: ignore[arg-type]
 
     for n in names:
-        given = np.asarray(grad_values[n])  # type: ignore[index]
-        assert given.shape == inputs[n].shape, f"the gradient of {n} has the shape {given.shape}, not {inputs[n].shape}"
-        found = np.zeros(given.shape)
-        for place in np.ndindex(*given.shape):
+        gradient = np.asarray(grad_values[n])  # type: ignore[index]
+        assert gradient.shape == inputs[n].shape, f"the gradient of {n} has the shape {gradient.shape}, not {inputs[n].shape}"
+        differences = np.zeros(gradient.shape)
+        for place in np.ndindex(*gradient.shape):
             for step in (delta, delta / 2, delta / 4):
-                found[place] = _slope(inputs[n], place, step, value)
-                if abs(found[place] - given[place]) < atol + rtol * abs(found[place]):
+                differences[place] = _slope(inputs[n], place, step, value)
+                if abs(differences[place] - gradient[place]) < atol + rtol * abs(differences[place]):
                     break
-        distance = np.sqrt(np.sum((found - given) ** 2))
-        allowed = atol * np.sqrt(given.size) + rtol * np.sqrt(np.sum(found**2))
+        distance = np.sqrt(np.sum((differences - gradient) ** 2))
+        allowed = atol * np.sqrt(gradient.size) + rtol * np.sqrt(np.sum(differences**2))
         assert distance <= allowed, f"the gradient of {n} is {distance} from the differences, more than {allowed}"
 
 

@@ -44,10 +44,10 @@ class Feature:
 
     def marks(self, support_required: str = "compile-and-run") -> list[Any]:
         """The marks of pytest that the decorator sets. "optional" support skips nothing."""
-        found: list[Any] = [getattr(pytest.mark, self.name)]
+        marks: list[Any] = [getattr(pytest.mark, self.name)]
         if self.reason and support_required != "optional":
-            found.append(pytest.mark.skip(reason=self.reason))
-        return found
+            marks.append(pytest.mark.skip(reason=self.reason))
+        return marks
 
     def __call__(self, func: Any = None, *, support_required: str = "compile-and-run") -> Any:
         def wrap(test: Any) -> Any:
@@ -170,10 +170,10 @@ def parameter(*values: Any, ids: Sequence[str] | None = None, by_dict: Mapping[s
         ids, values = tuple(by_dict), tuple(by_dict.values())
 
     @pytest.fixture(params=values, ids=ids)
-    def given(*instance: Any, request: Any) -> Any:
+    def fixture_function(*instance: Any, request: Any) -> Any:
         return request.param
 
-    return given
+    return fixture_function
 
 
 _GROUPS = count()
@@ -182,15 +182,15 @@ _GROUPS = count()
 def parameters(*value_sets: Sequence[Any], ids: Sequence[str] | None = None) -> list[Any]:
     """Fixtures whose values go together: a test runs once for each set. The plugin joins them."""
     group = next(_GROUPS)
-    made = []
+    fixtures = []
     for values in zip(*value_sets):
 
-        def given(*instance: Any, request: Any) -> Any:
+        def fixture_function(*instance: Any, request: Any) -> Any:
             return request.param
 
-        given.parametrize_group, given.parametrize_values, given.parametrize_ids = group, values, ids  # type: ignore[attr-defined]
-        made.append(pytest.fixture(given))
-    return made
+        fixture_function.parametrize_group, fixture_function.parametrize_values, fixture_function.parametrize_ids = group, values, ids  # type: ignore[attr-defined]
+        fixtures.append(pytest.fixture(fixture_function))
+    return fixtures
 
 
 def fixture(func: Any = None, *, cache_return_value: bool = False) -> Any:
@@ -203,14 +203,14 @@ def fixture(func: Any = None, *, cache_return_value: bool = False) -> Any:
 
 
 def _cached(function: Any) -> Any:
-    found: dict[Any, Any] = {}
+    cached: dict[Any, Any] = {}
 
     @functools.wraps(function)
     def once(*args: Any, **named: Any) -> Any:
         key = repr((args[1:] if args and hasattr(type(args[0]), function.__name__) else args, sorted(named.items())))
-        if key not in found:
-            found[key] = function(*args, **named)
-        return found[key]
+        if key not in cached:
+            cached[key] = function(*args, **named)
+        return cached[key]
 
     return once
 

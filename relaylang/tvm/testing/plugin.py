@@ -66,8 +66,8 @@ def _targets(metafunc: Any) -> None:
         at = _names(mark).index("target")
         values = mark.args[1]
         for number, value in enumerate(values):
-            given = value.values if hasattr(value, "values") and hasattr(value, "marks") else value
-            row = tuple(given) if len(_names(mark)) > 1 or given is not value else (given,)
+            row_values = value.values if hasattr(value, "values") and hasattr(value, "marks") else value
+            row = tuple(row_values) if len(_names(mark)) > 1 or row_values is not value else (row_values,)
             values[number] = _with_marks(metafunc, row, row[at], getattr(value, "marks", ()))
 
 
@@ -76,15 +76,15 @@ def _names(mark: Any) -> list[str]:
     return [n.strip() for n in names.split(",")] if isinstance(names, str) else list(names)
 
 
-def _with_marks(metafunc: Any, row: tuple[Any, ...], target: Any, given: Any = ()) -> Any:
+def _with_marks(metafunc: Any, row: tuple[Any, ...], target: Any, values: Any = ()) -> Any:
     """A row of parameters: skipped where its target is not here, expected to fail where that is known."""
     kind = str(target).split()[0]
-    found = list(given)
+    row_values = list(values)
     if kind not in marks.TARGETS:
-        found.append(pytest.mark.skip(reason=f"relaylang does not run {kind}"))
+        row_values.append(pytest.mark.skip(reason=f"relaylang does not run {kind}"))
     if kind in getattr(metafunc.function, "tvm_known_failing_targets", ()):
-        found.append(pytest.mark.xfail(reason=f"known to fail for {kind}"))
-    return pytest.param(*row, marks=found)
+        row_values.append(pytest.mark.xfail(reason=f"known to fail for {kind}"))
+    return pytest.param(*row, marks=row_values)
 
 
 def main() -> None:

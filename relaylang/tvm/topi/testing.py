@@ -22,16 +22,16 @@ Numbers = int | Sequence[int]
 
 def value(path: str, *arrays: Any, **attrs: Any) -> Array:
     """The result of a call of an operator's function (`nn.conv2d`) for arrays and attributes."""
-    given = [np.asarray(a) for a in arrays]
-    params = [Var(f"x{i}", TensorType(a.shape, a.dtype.name)) for i, a in enumerate(given)]
+    inputs = [np.asarray(a) for a in arrays]
+    params = [Var(f"x{i}", TensorType(a.shape, a.dtype.name)) for i, a in enumerate(inputs)]
     mod = IRModule.from_expr(Function(params, builder(path)(*params, **attrs)))
     check(mod)
-    return np.asarray(Evaluator(mod).call("main", tuple(given), {}))
+    return np.asarray(Evaluator(mod).call("main", tuple(inputs), {}))
 
 
-def _axes(given: Numbers, count: int) -> tuple[int, ...]:
+def _axes(numbers: Numbers, count: int) -> tuple[int, ...]:
     """A number for each axis."""
-    return (given,) * count if isinstance(given, int) else tuple(int(n) for n in given)
+    return (numbers,) * count if isinstance(numbers, int) else tuple(int(n) for n in numbers)
 
 
 def _sides(padding: Numbers | str, count: int, kernel: Sequence[int], strides: Sequence[int], data: Sequence[int]) -> tuple[int, ...]:
@@ -39,8 +39,8 @@ def _sides(padding: Numbers | str, count: int, kernel: Sequence[int], strides: S
     if padding == "VALID":
         return (0,) * (2 * count)
     if padding == "SAME":
-        whole = [max((-(-d // s) - 1) * s + k - d, 0) for k, s, d in zip(kernel, strides, data)]
-        return (*[n // 2 for n in whole], *[n - n // 2 for n in whole])
+        totals = [max((-(-d // s) - 1) * s + k - d, 0) for k, s, d in zip(kernel, strides, data)]
+        return (*[n // 2 for n in totals], *[n - n // 2 for n in totals])
     assert not isinstance(padding, str)
     axes = _axes(padding, count)
     return axes if len(axes) == 2 * count else axes * 2
@@ -374,15 +374,15 @@ def dilate_python(input_np: Any, strides: Sequence[int], dilation_value: float =
 
 
 def _slices(rank: int, begin: Any, end: Any, strides: Any, slice_mode: str, axes: Any) -> tuple[slice, ...]:
-    found = [slice(None)] * rank
+    slices = [slice(None)] * rank
     for place, axis in enumerate(range(rank) if axes is None else axes):
         low = begin[place] if place < len(begin) else None
         high = end[place] if place < len(end) else None
         step = strides[place] if strides is not None and place < len(strides) else None
         if slice_mode == "size" and high is not None:
             high, step = (None if high < 0 else low + high), None
-        found[axis] = slice(low, high, step)
-    return tuple(found)
+        slices[axis] = slice(low, high, step)
+    return tuple(slices)
 
 
 def strided_slice_python(data: Any, begin: Any, end: Any, strides: Any, slice_mode: str = "end", axes: Any = None) -> Array:

@@ -93,10 +93,10 @@ def _sorted(values: bool) -> Any:
         axis = axis_of(call.attrs.axis, len(data.shape))
         order = places(kernel, data, axis, bool(call.attrs.is_ascend))
         out = target_of(kernel, sink)
-        found = _gathered(data, order, axis, out.shape, out.dtype, values)
+        sorted_values = _gathered(data, order, axis, out.shape, out.dtype, values)
         nest = Nest(out.shape)
         index = [variable(d) for d in range(len(out.shape))]
-        nest.store(out, nest.offset(index, out.shape), found.at(nest, index))
+        nest.store(out, nest.offset(index, out.shape), sorted_values.at(nest, index))
         kernel.loops(nest)
         pass_on(kernel, sink, out)
 

@@ -141,22 +141,22 @@ def _non_max_suppression(kernel: Kernel, call: Call, args: list[Any]) -> Value:
         _suppress(b, attrs, r, p, width, end, used, most, ir.load(threshold, 0))
         with b.loop("j", count) as j, b.when(ir.load(p, j).eq(_SUPPRESSED)):
             b.fill(r, -1, j * width, (j + 1) * width)
-        found = b.var("found", 0)
+        kept = b.var("found", 0)
         if attrs.return_indices:
             to = b.let("to", ir.address(out[0], u * n, written=True))
             with b.loop("j", count) as j, b.when(ir.load(p, j) >= 0):
                 index = b.let("index", ir.cast(ir.load(indices, u * n + ir.cast(ir.load(p, j), ir.INDEX)), "int32"))
                 with b.when(index >= 0):
-                    b.store(to, index, found)
-                    b.assign(found, found + 1)
-            b.store(out[-1], found, u)
-            b.fill(to, -1, found, n)
+                    b.store(to, index, kept)
+                    b.assign(kept, kept + 1)
+            b.store(out[-1], kept, u)
+            b.fill(to, -1, kept, n)
         else:
             to = b.let("to", ir.address(out[0], u * (n * width), written=True))
             with b.loop("j", n) as j, b.when(ir.load(r, j * width) >= 0) if attrs.invalid_to_bottom else nullcontext():
-                copy(to, found, r, j)
-                b.assign(found, found + 1)
-            b.fill(to, -1, found * width, n * width)
+                copy(to, kept, r, j)
+                b.assign(kept, kept + 1)
+            b.fill(to, -1, kept * width, n * width)
     kernel.stage(body=b.body)
     return _values(out)
 
@@ -327,11 +327,11 @@ def _proposal(kernel: Kernel, call: Call, args: list[Any]) -> Value:
         p, x = b.let("p", ir.address(order, u * n)), b.let("x", ir.address(rows, u * (n * 4)))
         lost = b.let("gone", ir.address(gone, u * n, written=True))
         chosen = b.let("picked", ir.address(picked, u * wanted, written=True))
-        found = b.var("found", 0)
+        count = b.var("found", 0)
         b.fill(lost, 0, n)
-        with _counted(b, "j", top, found < wanted) as j, b.when(ir.load(lost, j).eq(0)):
-            b.store(chosen, ir.load(p, j), found)
-            b.assign(found, found + 1)
+        with _counted(b, "j", top, count < wanted) as j, b.when(ir.load(lost, j).eq(0)):
+            b.store(chosen, ir.load(p, j), count)
+            b.assign(count, count + 1)
             one = region("a", j)
             own = b.let("own", area(one))
             with b.loop("k", j + 1, top) as k:
@@ -349,8 +349,8 @@ def _proposal(kernel: Kernel, call: Call, args: list[Any]) -> Value:
             row = u * wanted + i
             b.store(out, u, row, 0)
             with b.loop("c", 4) as c:
-                at = ir.cast(ir.load(chosen, i % found), ir.INDEX) * 4 + c
-                b.store(out, ir.select(found.ne(0), ir.load(x, at), ir.Const(0, dtype)), row, c + 1)
+                at = ir.cast(ir.load(chosen, i % count), ir.INDEX) * 4 + c
+                b.store(out, ir.select(count.ne(0), ir.load(x, at), ir.Const(0, dtype)), row, c + 1)
     kernel.stage(body=b.body)
     return _values([out])
 

@@ -148,7 +148,7 @@ class _Unit:
         # A kernel that writes one step out needs no distance, which may be a size.
         steps, step = self.steps, self.steps.strides[-1] if self.steps.unroll > 1 else 0
         for rows in self.sizes:
-            made = block_kernel(
+            block = block_kernel(
                 self.name(rows),
                 self.isa,
                 self.arith,
@@ -161,7 +161,7 @@ class _Unit:
                 self.panels.head > 0,
                 self.ahead,
             )
-            self.kernel.functions.append(made)
+            self.kernel.functions.append(block)
 
     def start(self, block: ir.Expr) -> ir.Expr:
         """The row of a line where a block begins."""
@@ -269,10 +269,10 @@ class _Unit:
             return _Target(t, step, line, [to, block], direct)
         if self.isa.lanes == 1:  # no pointer leads to both memories of a device
             return _Target(t, step, line, [block], None)
-        whole = self.columns.eq(width)
-        lets = [ir.Let("r", ir.select(whole, to.var, t)), ir.Let("step", ir.select(whole, ir.number(own_step), step))]
+        is_full = self.columns.eq(width)
+        lets = [ir.Let("r", ir.select(is_full, to.var, t)), ir.Let("step", ir.select(is_full, ir.number(own_step), step))]
         if self.tiling.lines > 1:
-            lets.append(ir.Let("line", ir.select(whole, ir.number(own_line), line)))
+            lets.append(ir.Let("line", ir.select(is_full, ir.number(own_line), line)))
         return _Target(lets[0].var, lets[1].var, lets[-1].var, [to, block, *lets], direct)
 
     def summed(self, target: _Target) -> ir.Body:

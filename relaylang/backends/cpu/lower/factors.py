@@ -120,8 +120,8 @@ def factors_of(isa: Isa, data: str, weight: str, total: str, zero: Zero = 0, wei
         return plain_factors(total, zero, weight_zero)
     if keeps_narrow(isa):
         return _singles(data, weight, total, zero, weight_zero) or plain_factors(total, zero, weight_zero)
-    found = _bytes(isa, data, weight, zero, weight_zero) if total == "int32" else None
-    return found or _pairs(isa, data, weight, total, zero, weight_zero) or plain_factors(total, zero, weight_zero)
+    factors = _bytes(isa, data, weight, zero, weight_zero) if total == "int32" else None
+    return factors or _pairs(isa, data, weight, total, zero, weight_zero) or plain_factors(total, zero, weight_zero)
 
 
 def _singles(data: str, weight: str, total: str, zero: Zero, weight_zero: Zero) -> Factors | None:

@@ -129,7 +129,7 @@ def _dot_products(kernel: Kernel, product: Product, data: Buf, weights: Buf, sin
 def _dots(product: Product, lanes: int, count: int, apart: int) -> ir.Body:
     """The dot products of `count` columns from `j` on with all rows, whose results are so far `apart`."""
     rows, depth, vec = product.rows, product.depth, ir.vector("float32", lanes)
-    whole = depth // lanes * lanes
+    bulk = depth // lanes * lanes
     a, d = ir.Local("a", vec, (rows, count), ir.REGISTERS, zero=True), ir.Local("d", vec, (rows,), ir.REGISTERS)
     m, c, j, k, y = ir.Var("m"), ir.Var("c"), ir.Var("j"), ir.Var("k"), ir.Var("y", vec)
     x, w = m * product.left[1] + k, (j + c) * product.right[1] + k
@@ -146,7 +146,7 @@ def _dots(product: Product, lanes: int, count: int, apart: int) -> ir.Body:
         ir.Loop(
             "k",
             ir.number(0),
-            ir.number(whole),
+            ir.number(bulk),
             [
                 d,
                 written_out("m", rows, ir.store(d, ir.load(_X, x, lanes=lanes), m)),
@@ -160,7 +160,7 @@ def _dots(product: Product, lanes: int, count: int, apart: int) -> ir.Body:
             step=lanes,
         ),
         *ends,
-        *([ir.loop("k", whole, depth, [written_out("m", rows, written_out("c", count, rest))])] if whole < depth else []),
+        *([ir.loop("k", bulk, depth, [written_out("m", rows, written_out("c", count, rest))])] if bulk < depth else []),
     ]
 
 
@@ -252,13 +252,13 @@ def _vectors(product: Product, lanes: int, count: int, room: int, sums: int) -> 
             ),
         )
 
-    whole = depth // parts * parts
+    bulk = depth // parts * parts
     total: ir.Expr = ir.load(a, m, c, 0)
     for part in range(1, parts):
         total = total + ir.load(a, m, c, part)
     return [
         a,
-        ir.Loop("k", ir.number(0), ir.number(whole), [steps(parts)], step=parts),
-        *([ir.loop("k", whole, depth, [steps(1)])] if whole < depth else []),
+        ir.Loop("k", ir.number(0), ir.number(bulk), [steps(parts)], step=parts),
+        *([ir.loop("k", bulk, depth, [steps(1)])] if bulk < depth else []),
         written_out("m", rows, written_out("c", count, ir.store(R, total, m * room + j + c * lanes))),
     ]

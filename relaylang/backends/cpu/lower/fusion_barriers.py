@@ -106,8 +106,8 @@ def _size(node: Expr) -> int:
 def _grows(node: Expr) -> bool:
     if not isinstance(node, Call):
         return False
-    given = [f for a in node.args for f in (a.fields if isinstance(a, Tuple) else (a,))]
-    return _size(node) > _GROWTH * max(1, sum(_size(a) for a in given))
+    operands = [f for a in node.args for f in (a.fields if isinstance(a, Tuple) else (a,))]
+    return _size(node) > _GROWTH * max(1, sum(_size(a) for a in operands))
 
 
 def assembled_apart(function: Function) -> Function:
@@ -156,15 +156,15 @@ def _kernel(params: Sequence[Var], body: Expr, result: Any, attrs: Mapping[str, 
     return typed(Function(params, body, result, (), attrs), FuncType(types, result))  # type: ignore[arg-type]
 
 
-def _is_apart(node: Expr, given: dict[Var, Expr]) -> bool:
+def _is_apart(node: Expr, definitions: dict[Var, Expr]) -> bool:
     """Whether a node inside a kernel puts together what other kernels make."""
     if not (isinstance(node, Call) and isinstance(node.op, Op) and node.op.name in ASSEMBLIES):
         return False
     first, *others = node.args
     operands: Sequence[Expr] = first.fields if isinstance(first, Tuple) else (first,)
     operands = [_reshaped(v) for v in operands]
-    return all(isinstance(v, Var) and _is_made(given[v]) for v in operands) and all(
-        isinstance(o, Constant) or (isinstance(o, Var) and isinstance(given[o], Constant)) for o in others
+    return all(isinstance(v, Var) and _is_made(definitions[v]) for v in operands) and all(
+        isinstance(o, Constant) or (isinstance(o, Var) and isinstance(definitions[o], Constant)) for o in others
     )
 
 

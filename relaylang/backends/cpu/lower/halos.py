@@ -29,15 +29,15 @@ def with_halos(function: Function) -> Function:
     wanted: dict[int, Sequence[tuple[int, int]]] = {}
     for node in post_order(function.body):
         halo = HALOS.get(node.op.name) if isinstance(node, Call) and isinstance(node.op, Op) else None
-        found = halo(node) if halo is not None else None  # type: ignore[arg-type]
-        if found is None:
+        data_widths = halo(node) if halo is not None else None  # type: ignore[arg-type]
+        if data_widths is None:
             continue
         data = node.args[0]  # type: ignore[attr-defined]
         if not isinstance(data, (Call, TupleGetItem)) or _is_joined(data):
             continue
-        wanted[id(node)] = found
-        known = widths.get(id(data), found)
-        widths[id(data)] = [(max(a, c), max(b, d)) for (a, b), (c, d) in zip(known, found)]
+        wanted[id(node)] = data_widths
+        known = widths.get(id(data), data_widths)
+        widths[id(data)] = [(max(a, c), max(b, d)) for (a, b), (c, d) in zip(known, data_widths)]
     if not wanted:
         return function
     wide: dict[int, Call] = {}
@@ -49,10 +49,10 @@ def with_halos(function: Function) -> Function:
         data, own = old.args[0], wanted[id(old)]
         if id(data) not in wide:
             wide[id(data)] = _padded(new.args[0], data, widths[id(data)])
-        whole = widths[id(data)]
+        extent = widths[id(data)]
         held: Expr = wide[id(data)]
-        if list(own) != whole:
-            begin = [c - a for (a, _), (c, _) in zip(own, whole)]
+        if list(own) != extent:
+            begin = [c - a for (a, _), (c, _) in zip(own, extent)]
             extents = [n + a + b for n, (a, b) in zip(_shape(data), own)]
             end = [first + extent for first, extent in zip(begin, extents)]
             held = op_call("strided_slice", [held], TensorType(extents, dtype_of(data)), begin=begin, end=end, strides=[1])

@@ -201,13 +201,13 @@ def _resize(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     for number in reversed(range(len(axes))):
         d = axes[number]
         sized = has_sizes((data.shape[d], shape[d]))
-        found = (_axis_of_sizes if sized else _axis)(kernel, call, number, data.shape[d], acc)
-        if found.outside is not None:
-            mark = nest.load(found.outside, index[d])
+        weights = (_axis_of_sizes if sized else _axis)(kernel, call, number, data.shape[d], acc)
+        if weights.outside is not None:
+            mark = nest.load(weights.outside, index[d])
             outside = mark if outside is None else outside | mark
-        held = [nest.load(places, index[d]) for places, _ in found.taps]
+        held = [nest.load(places, index[d]) for places, _ in weights.taps]
         corners = [[*c[:d], place.cast("int64"), *c[d + 1 :]] for place in held for c in corners]
-        steps.append([None if shares is None else nest.load(shares, index[d]) for _, shares in found.taps])
+        steps.append([None if shares is None else nest.load(shares, index[d]) for _, shares in weights.taps])
     values = [data.at(nest, c).cast(acc) for c in corners]
     # The last axis varies fastest among the corners, and is mixed first.
     for row in steps:

@@ -19,20 +19,20 @@ def joined(expr: Expr) -> Expr:
     inner = _inner(order)
     if not inner and not any(_is_empty(part) for node in order for part in _parts(node) or ()):
         return expr
-    made: set[int] = set()
+    created: set[int] = set()
 
     def merge(old: Expr, new: Expr) -> Expr:
         new = retype(new, old)
         if _parts(new) is None:
             return new
         if id(old) in inner:
-            made.add(id(new))
+            created.add(id(new))
             return new
         leaves: list[Expr] = []
         stack: list[Expr] = [new]
         while stack:
             node = stack.pop()
-            if node is new or id(node) in made:
+            if node is new or id(node) in created:
                 stack.extend(reversed(_parts(node) or ()))
             else:
                 leaves.append(node)

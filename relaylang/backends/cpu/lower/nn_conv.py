@@ -182,7 +182,7 @@ def joined(rows: Sequence[Rows], sink: Sink) -> list[Rows]:
     Other axes stay apart: a block's results have a place on each.
     """
     out = [rows[-1]]
-    whole = True
+    contiguous = True
     for axis in reversed(rows[:-1]):
         inner = out[0]
         if axis.extent == 1 or inner.extent == 1:
@@ -191,10 +191,10 @@ def joined(rows: Sequence[Rows], sink: Sink) -> list[Rows]:
                 out[0] = longer
             else:
                 out.insert(0, axis)
-        elif whole and axis.step == inner.step * inner.extent and sink.mergeable(axis.first, inner.last):
+        elif contiguous and axis.step == inner.step * inner.extent and sink.mergeable(axis.first, inner.last):
             out[0] = Rows(axis.extent * inner.extent, inner.step, axis.first, inner.last)
         else:
-            whole = False
+            contiguous = False
             out.insert(0, axis)
     return out
 
@@ -208,8 +208,8 @@ def _padded(kernel: Kernel, conv: Conv, data: Buf, factors: Factors) -> Buf:
     wide = inner + inner % arith.steps if is_float(arith.total) else inner
     shape = [conv.batch, *padded, wide]
     # Several steps at once may read beyond the last value; the weights there are zero.
-    whole = kernel.buffer((math.prod(shape) + (64 if arith.steps > 1 else 0),), arith.data)
-    target = Buf(whole.name, shape, arith.data)
+    memory = kernel.buffer((math.prod(shape) + (64 if arith.steps > 1 else 0),), arith.data)
+    target = Buf(memory.name, shape, arith.data)
     if not factors.converts(data.dtype):
         kernel.copies.append((data.name, target.size * SIZES[arith.data]))
     line, before, behind = padded[-1] * wide, conv.before[-1] * wide, conv.behind[-1] * wide
@@ -220,18 +220,18 @@ def _padded(kernel: Kernel, conv: Conv, data: Buf, factors: Factors) -> Buf:
             b.store(q, factors.fill, i + first)
 
     def value(at: ir.Expr) -> ir.Expr:
-        found: ir.Expr = ir.load(p, at)
+        element: ir.Expr = ir.load(p, at)
         if takes_off(factors.less):
-            found = less(ir.cast(found, "int32" if data.dtype in ops.SHORT else arith.total), factors.less)
-        return found
+            element = less(ir.cast(element, "int32" if data.dtype in ops.SHORT else arith.total), factors.less)
+        return element
 
     with b.loop("u", conv.batch * math.prod(padded[:-1]), kind=ir.PARALLEL) as u:
         n, *ys = (b.let(f"y{d}", digit) for d, digit in enumerate(digits(u, [conv.batch, *padded[:-1]])))
         q = b.let("q", ir.address(target, u * line, written=True))
         outside = [
             (y < before) | (y >= before + extent)
-            for y, before, extent, whole in zip(ys, conv.before, conv.size, padded)
-            if extent < whole
+            for y, before, extent, padded_extent in zip(ys, conv.before, conv.size, padded)
+            if extent < padded_extent
         ]
         if outside:
             with b.when(functools.reduce(operator.or_, outside)):

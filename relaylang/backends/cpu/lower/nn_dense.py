@@ -205,10 +205,10 @@ def _product(kernel: Kernel, args: Sequence[Tensor], sink: Sink, transpose_a: bo
         of_sizes(kernel, left, right, sink, transpose_a, transpose_b)
         return
     # The rows of all matrices are those of one, where each meets the same matrix.
-    whole = len(right.shape) == 2 and (len(left.shape) < 3 or not transpose_a)
-    matrices, batch, rows = (1, 1, math.prod(out[:-1])) if whole else (math.prod(left.shape[:-2]), math.prod(out[:-2]), out[-2])
+    is_matrix = len(right.shape) == 2 and (len(left.shape) < 3 or not transpose_a)
+    matrices, batch, rows = (1, 1, math.prod(out[:-1])) if is_matrix else (math.prod(left.shape[:-2]), math.prod(out[:-2]), out[-2])
     lines = (depth, rows) if transpose_a else (rows, depth)
-    left, one = as_it_lies(kernel, left, dtype, lines if whole else (matrices, *lines))
+    left, one = as_it_lies(kernel, left, dtype, lines if is_matrix else (matrices, *lines))
     others = math.prod(right.shape[:-2])
     right, two = as_it_lies(kernel, right, dtype)
     if has_sizes([depth]):  # which both operands have, and one may know: weights are then packed before the run
@@ -216,9 +216,9 @@ def _product(kernel: Kernel, args: Sequence[Tensor], sink: Sink, transpose_a: bo
     product = Product(
         batch, rows, columns, depth, strides_of_matrices(one, matrices, transpose_a), strides_of_matrices(two, others, not transpose_b)
     )
-    plain = fused_ready(sink, len(out)) if whole else len(out) == 3
+    plain = fused_ready(sink, len(out)) if is_matrix else len(out) == 3
     if not plain or dtype != sink.anchor.dtype:
-        inner = through_buffer(kernel, sink, dtype, out if whole else (batch, rows, columns))
+        inner = through_buffer(kernel, sink, dtype, out if is_matrix else (batch, rows, columns))
     else:
         inner = sink
     lower_product(kernel, product, left, right, inner, dtype)

@@ -60,10 +60,10 @@ def _pack(kernel: Kernel, call: Call, conv: Conv, weight: Any, dtype: str, weigh
         tap = ir.offset(conv.kernel, taps)
 
         def value(at: ir.Expr) -> ir.Expr:
-            found: ir.Expr = ir.load(source, at)
+            element: ir.Expr = ir.load(source, at)
             if takes_off(weight_zero):
-                found = less(ir.cast(found, dtype), weight_zero)
-            return ir.cast(found, held)
+                element = less(ir.cast(element, dtype), weight_zero)
+            return ir.cast(element, held)
 
         if pairs:
             low = ir.Cast(value(at), "uint16")
@@ -71,10 +71,10 @@ def _pack(kernel: Kernel, call: Call, conv: Conv, weight: Any, dtype: str, weigh
             high = ir.select(more, value(at + steps[-2]), ir.Const(0, dtype))
             both = ir.Cast(low, dtype) | high << 16
             to = tap * (2 * channels) + c
-            made = [ir.store(target, both, to), ir.store(target, low, to + channels)]
+            stores = [ir.store(target, both, to), ir.store(target, low, to + channels)]
         else:
-            made = [ir.store(target, value(at), tap * channels + c)]
-        loops: ir.Body = [ir.loop("c", 0, channels, made)]
+            stores = [ir.store(target, value(at), tap * channels + c)]
+        loops: ir.Body = [ir.loop("c", 0, channels, stores)]
         for k, extent in zip(reversed(taps), reversed(conv.kernel)):
             loops = [ir.loop(k.name, 0, extent, loops)]
         return loops

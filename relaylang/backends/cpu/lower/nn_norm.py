@@ -82,7 +82,7 @@ def _softmax_of_rows(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool
     shape, lanes = data.shape, kernel.isa.lanes
     length, rows = shape[axis], math.prod(shape[:axis])
     side = kernel.space.pick("vectors", _SIDES, 2)
-    whole, groups = length // lanes * lanes, length // (side * lanes) * (side * lanes)
+    bulk, groups = length // lanes * lanes, length // (side * lanes) * (side * lanes)
     outer = [d for d in range(axis) if shape[d] != 1]
     low = ir.Const(float("-inf"), "float32")
     b = Builder()
@@ -90,7 +90,7 @@ def _softmax_of_rows(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool
         for d, digit in zip(outer, digits(o, [shape[d] for d in outer])):
             b.let(f"y{d}", digit)
         x = b.let("x", ir.address(data, o * length))
-        room = whole + lanes
+        room = bulk + lanes
         e: ir.Local | ir.Var | None = None
         if not log and surely_less(length, ROW + 1):
             e = b.local("e", "float32", [room])
@@ -106,14 +106,14 @@ def _softmax_of_rows(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool
         with b.loop("a", 0, groups, step=side * lanes) as a:
             for number, peak in enumerate(peaks):
                 b.assign(peak, ir.op("peak", peak, part(a + number * lanes)))
-        with b.loop("a", groups, whole, step=lanes) as a:
+        with b.loop("a", groups, bulk, step=lanes) as a:
             b.assign(m, ir.op("peak", m, part(a)))
         for peak in peaks[1:]:
             b.assign(m, ir.op("peak", peak, m))
         for turn in _rotations(lanes):
             b.assign(m, ir.op("peak", m, ir.mix(m, m, turn)))
         most = b.var("most", ir.lane(m, 0))
-        with b.loop("a", whole, length) as a:
+        with b.loop("a", bulk, length) as a:
             b.assign(most, ir.op("max", most, ir.load(x, a)))
         all_most = b.let("all_most", ir.splat(most, lanes))
 
@@ -126,13 +126,13 @@ def _softmax_of_rows(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool
         with b.loop("a", 0, groups, step=side * lanes) as a:
             for number, name in enumerate(("v", "w", "v2", "w2")[:side]):
                 exponentials(part(a + number * lanes), sums[number], a + number * lanes, name)
-        with b.loop("a", groups, whole, step=lanes) as a:
+        with b.loop("a", groups, bulk, step=lanes) as a:
             exponentials(part(a), s, a, "v")
-        if whole != length:
+        if bulk != length:
             rest = b.local("rest", "float32", [lanes])
             with b.loop("l", lanes) as lane:
-                b.store(rest, ir.select(lane < length - whole, ir.load(x, lane + whole), low), lane)
-            exponentials(ir.load(rest, 0, lanes=lanes), s, ir.expr(whole), "v")
+                b.store(rest, ir.select(lane < length - bulk, ir.load(x, lane + bulk), low), lane)
+            exponentials(ir.load(rest, 0, lanes=lanes), s, ir.expr(bulk), "v")
         for other in sums[1:]:
             b.assign(s, s + other)
         for turn in _rotations(lanes):
@@ -191,21 +191,21 @@ def _softmax(log: bool) -> Any:
                 return ir.op("log", total) if log else ir.Const(1.0, acc) / total
 
             if inner == 1:
-                whole = length // _SIDE * _SIDE
+                bulk = length // _SIDE * _SIDE
                 tops, sums = (b.local(name, acc, [_SIDE]) for name in ("tops", "sums"))
                 with b.loop("l", _SIDE) as lane:
                     b.store(tops, low, lane)
                     b.store(sums, zero, lane)
-                with b.loop("a", 0, whole, step=_SIDE) as a, b.loop("l", _SIDE) as lane:
+                with b.loop("a", 0, bulk, step=_SIDE) as a, b.loop("l", _SIDE) as lane:
                     b.store(tops, ir.op("max", ir.load(tops, lane), value(a + lane)), lane)
-                with b.loop("a", whole, length) as a:
+                with b.loop("a", bulk, length) as a:
                     b.store(tops, ir.op("max", ir.load(tops, 0), value(a)), 0)
                 most = b.let("most", _across(b, tops, "max"))
                 with b.loop("a", length, kind=ir.VECTOR) as a:
                     b.store(e, ir.op("exp", value(a) - most), a)
-                with b.loop("a", 0, whole, step=_SIDE) as a, b.loop("l", _SIDE) as lane:
+                with b.loop("a", 0, bulk, step=_SIDE) as a, b.loop("l", _SIDE) as lane:
                     b.store(sums, ir.load(sums, lane) + ir.load(e, a + lane), lane)
-                with b.loop("a", whole, length) as a:
+                with b.loop("a", bulk, length) as a:
                     b.store(sums, ir.load(sums, 0) + ir.load(e, a), 0)
                 total = _across(b, sums, "add")
                 b.store(m, most, 0)

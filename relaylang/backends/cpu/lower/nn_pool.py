@@ -242,7 +242,7 @@ def _pool(kind: str) -> Any:
     return lower
 
 
-def _adaptive(kind: str, whole: bool) -> Any:
+def _adaptive(kind: str, is_global: bool) -> Any:
     mean = kind == "avg"
     reducer = "sum" if mean else "peak"
 
@@ -250,7 +250,7 @@ def _adaptive(kind: str, whole: bool) -> Any:
         data = args[0]
         axes, _ = spatial_axes(call.attrs.layout, call)
         out_shape = sink.anchor.shape
-        if whole or all(out_shape[d] == 1 for d in axes):
+        if is_global or all(out_shape[d] == 1 for d in axes):
             total = 1
             for d in axes:
                 total *= data.shape[d]

@@ -103,16 +103,16 @@ def quotient(scale: float) -> Quotient | None:
     divisor = np.float32(scale)
     if not 1e-20 < divisor < 1e20:
         return None
-    whole = 1 / np.float64(divisor)
-    high = np.float32(whole)
-    low = np.float32(whole - np.float64(high))
+    inverse = 1 / np.float64(divisor)
+    high = np.float32(inverse)
+    low = np.float32(inverse - np.float64(high))
     halves = np.arange(257) + 0.5
     near = (halves * divisor).astype("f4").view("i4")[:, None] + np.arange(-4, 5, dtype="i4")
     x = near.view("f4")
     past = x / divisor >= halves[:, None]
     # float64 has all bits of the sum, before it is rounded as a fused step rounds it.
-    found = (x.astype("f8") * np.float64(high) + (x * low).astype("f8")).astype("f4") >= halves[:, None]
-    if (found != past).any() or past[:, 0].any() or not past[:, -1].all():
+    quotients = (x.astype("f8") * np.float64(high) + (x * low).astype("f8")).astype("f4") >= halves[:, None]
+    if (quotients != past).any() or past[:, 0].any() or not past[:, -1].all():
         return None
     last = np.argmax(past, axis=1) - 1
     return Quotient(float(high), float(low), tuple(np.take_along_axis(x, last[:, None], 1)[:, 0].tolist()))
@@ -145,9 +145,9 @@ def _by_reciprocal(nest: Nest, value: Scalar, scale: Tensor, zero: Tensor, dtype
 
 def quantized(nest: Nest, value: Scalar, index: Sequence[Index], scale: Tensor, zero: Tensor, dtype: str, axis: int) -> Scalar:
     """`round(value / scale) + zero`, held to the type's range."""
-    found = _by_reciprocal(nest, value, scale, zero, dtype)
-    if found is not None:
-        return found
+    scaled = _by_reciprocal(nest, value, scale, zero, dtype)
+    if scaled is not None:
+        return scaled
     divided = value / along(scale, axis, index, nest)
     shift = along(zero, axis, index, nest).cast("int32").cast(value.type)
     shifted = unary("round", nest, divided) + shift
@@ -203,14 +203,14 @@ def _simulated(back: bool) -> Any:
             kind = code.at(nest, [ZERO for _ in code.shape]).cast("int32")
             by, shift = (of(part, nest, index) for part in (scale, zero))
             if back:
-                made = (value - shift) * by
+                simulated = (value - shift) * by
             else:
                 divided = unary("round", nest, value / by)
-                made = divided + shift
+                simulated = divided + shift
                 ends = [[nest.const(end, dtype) for end in int_range(code)] for code in ("int8", "uint8", "int32")]
                 low, high = (kind.eq(1).select(a, kind.eq(2).select(b, c)) for a, b, c in zip(*ends))
-                made = clamp(made, low, high)
-            return ((kind >= 1) & (kind <= 3)).select(made, value)
+                simulated = clamp(simulated, low, high)
+            return ((kind >= 1) & (kind <= 3)).select(simulated, value)
 
         return Recipe(shape, dtype, at)
 

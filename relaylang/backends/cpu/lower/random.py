@@ -113,12 +113,12 @@ def _words(kernel: Kernel, key: Buf, shape: tuple[int, ...]) -> tuple[Buf, Buf]:
         counter, block = b.local("counter", "uint64", [4]), b.local("block", "uint64", [4])
         with b.loop("i", u * _BLOCKS, ir.minimum((u + 1) * _BLOCKS, blocks)) as i:
             # The words behind the last whole block come from the counter moved on, not from a block's number.
-            whole = b.let("whole", i < size // 4)
+            has_four = b.let("whole", i < size // 4)
             for n in range(4):
-                moved = ir.select(whole, ir.number(0), i * 4) if n == 3 else ir.number(0)
+                moved = ir.select(has_four, ir.number(0), i * 4) if n == 3 else ir.number(0)
                 b.store(counter, ir.load(start, n + 4) + ir.cast(moved, "uint64"), n)
-            _threefry(b, start, ir.address(counter), ir.cast(ir.select(whole, i, ir.number(0)), "uint64"), block)
-            with b.loop("j", ir.select(whole, ir.number(4), ir.expr(size % 4))) as j:
+            _threefry(b, start, ir.address(counter), ir.cast(ir.select(has_four, i, ir.number(0)), "uint64"), block)
+            with b.loop("j", ir.select(has_four, ir.number(4), ir.expr(size % 4))) as j:
                 b.store(words, ir.load(block, j), i * 4 + j)
     kernel.stage(body=b.body)
     return following, words

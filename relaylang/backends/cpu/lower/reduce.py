@@ -71,20 +71,20 @@ def reduce_rows(kernel: Kernel, data: Tensor, kind: str, acc_dtype: str, kept: S
     """Reduce the last axis of `data` (shape `kept + [length]`); `finish(nest, index, value)` stores each result."""
     rows = len(kept)
     both = combine(kind, acc_dtype)
-    whole, rest = divmod(length, LANES)
+    bulk, rest = divmod(length, LANES)
     acc, lanes = ir.Local("acc", acc_dtype, (LANES,)), Buf("acc", (LANES,), acc_dtype)
     lane = ir.Var("l")
     start = ir.Const(start_of(kind, acc_dtype), acc_dtype)
     body: ir.Body = [acc, ir.loop("l", 0, LANES, [ir.store(acc, start, lane)])]
     index: list[Index] = [variable(d) for d in range(rows)]
-    if whole != 0:
-        nest = Nest([*kept, whole, LANES])
+    if bulk != 0:
+        nest = Nest([*kept, bulk, LANES])
         value = data.at(nest, [*index, affine({rows: LANES, rows + 1: 1})]).cast(acc_dtype)
         nest.reduce(lanes, variable(rows + 1), both, value)
         body += nest.build(fixed=rows)
     if rest != 0:
         nest = Nest([*kept, rest])
-        value = data.at(nest, [*index, variable(rows) + whole * LANES]).cast(acc_dtype)
+        value = data.at(nest, [*index, variable(rows) + bulk * LANES]).cast(acc_dtype)
         nest.reduce(lanes, variable(rows), both, value)
         body += nest.build(fixed=rows)
     half = LANES // 2
@@ -119,8 +119,8 @@ def reduce_over(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdi
     if axes == list(range(len(kept), rank)):
         length = _count(data, axes)
         if len(axes) != 1:
-            whole = (*shape, length)
-            merged = kernel.strided(data, lambda buf: buf.reshaped(whole) is not None).reshaped(whole)
+            split_shape = (*shape, length)
+            merged = kernel.strided(data, lambda buf: buf.reshaped(split_shape) is not None).reshaped(split_shape)
             assert merged is not None
             data = BufTensor(merged)
         reduce_rows(kernel, data, kind, acc, shape, length, finish)

@@ -214,8 +214,8 @@ def _roi_align(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) -> None:
             low, high = (ir.cast(ir.load(roi, at), p) * attrs.spatial_scale for at in (first, first + 2))
             low = b.let(f"{name}0", low)
             size = b.let(f"{name}1", ir.op("max", b.let(f"{name}e", high - low), 1) / count)
-            whole = ir.select(ir.op("abs", size) < math.inf, ir.cast(ir.op("ceil", size), ir.INDEX), ir.number(0))
-            axes.append((low, size, b.let(f"{name}n", attrs.sample_ratio if attrs.sample_ratio > 0 else whole)))
+            samples = ir.select(ir.op("abs", size) < math.inf, ir.cast(ir.op("ceil", size), ir.INDEX), ir.number(0))
+            axes.append((low, size, b.let(f"{name}n", attrs.sample_ratio if attrs.sample_ratio > 0 else samples)))
         points = b.let("points", ir.cast(axes[0][2] * axes[1][2], p))
         with b.loop("c", channels) as c, b.loop("i", cells[0]) as i, b.loop("j", cells[1]) as j:
             image = b.let("image", ir.address(data, (n * channels + c) * math.prod(space)))

@@ -175,12 +175,12 @@ def _strided_set(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> Non
         step = b.let(f"s{d}", ir.cast(ir.load(strides, d), ir.INDEX) if d < strides.size else 1)
         back = ir.cast(step < 0, ir.INDEX)
         ends = []
-        for name, given, whole in (("b", begin, (0, n - 1)), ("e", end, (n, -1))):
-            if d < given.size:
-                ends.append(counted(b, f"{name}{d}", ir.load(given, d), n))
+        for name, source, limits in (("b", begin, (0, n - 1)), ("e", end, (n, -1))):
+            if d < source.size:
+                ends.append(counted(b, f"{name}{d}", ir.load(source, d), n))
                 b.assign(ends[-1], ir.op("clamp", ends[-1], -back, n - back))
             else:
-                ends.append(b.let(f"{name}{d}", ir.select(step < 0, ir.expr(whole[1]), ir.expr(whole[0]))))
+                ends.append(b.let(f"{name}{d}", ir.select(step < 0, ir.expr(limits[1]), ir.expr(limits[0]))))
         way = b.let(f"way{d}", ir.select(step < 0, ends[0] - ends[1], ends[1] - ends[0]))
         some = (way > 0) & step.ne(0)
         count = ir.select(some, (way - 1) // ir.select(step < 0, -step, step) + 1, ir.number(0))
@@ -321,10 +321,10 @@ def _einsum(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     text = call.attrs.equation.replace(" ", "")
     if "." in text:
         raise unsupported("einsum with an ellipsis cannot be compiled", call)
-    given, _, result = text.partition("->")
-    terms = given.split(",")
+    inputs, _, result = text.partition("->")
+    terms = inputs.split(",")
     if "->" not in text:
-        result = "".join(sorted(c for c in set(given) - {","} if given.count(c) == 1))
+        result = "".join(sorted(c for c in set(inputs) - {","} if inputs.count(c) == 1))
     extents: dict[str, int] = {}
     for term, part in zip(terms, parts):
         for letter, extent in zip(term, part.shape):

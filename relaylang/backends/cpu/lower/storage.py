@@ -70,14 +70,14 @@ def _multiplied(call: Call) -> bool:
     return stored and _computed(call.checked_type).dtype == _COMPUTED
 
 
-def _held(name: str, made: Expr, ty: Any) -> Expr:
+def _held(name: str, computed: Expr, ty: Any) -> Expr:
     """The result of an operator, held to the range of the type `ty` where the operator does so."""
     if name not in _PEAKS | _HELD or not _stored(ty):
-        return made
+        return computed
     ends = ml_dtypes.finfo(ty.dtype)
     # A nan is neither greater nor less, so the second operand stays.
-    made = op_call("maximum", [scalar(float(ends.min), _COMPUTED), made], made.checked_type)
-    return made if name in _PEAKS else op_call("minimum", [scalar(float(ends.max), _COMPUTED), made], made.checked_type)
+    computed = op_call("maximum", [scalar(float(ends.min), _COMPUTED), computed], computed.checked_type)
+    return computed if name in _PEAKS else op_call("minimum", [scalar(float(ends.max), _COMPUTED), computed], computed.checked_type)
 
 
 def through_float32(expr: Expr, isa: Isa) -> Expr:

@@ -23,12 +23,12 @@ _PREFIX = "v_"
 
 def with_texts() -> frozenset[str]:
     """The added operators whose kernels are texts."""
-    return frozenset([name for name, made in EXTENSIONS.items() if isinstance(made.kernel, TextKernel)])
+    return frozenset([name for name, operator in EXTENSIONS.items() if isinstance(operator.kernel, TextKernel)])
 
 
 def _kernel_of(call: Call) -> TextKernel | None:
-    made = EXTENSIONS.get(call.op.name) if isinstance(call.op, Op) else None
-    return made.kernel if made is not None and isinstance(made.kernel, TextKernel) else None
+    operator = EXTENSIONS.get(call.op.name) if isinstance(call.op, Op) else None
+    return operator.kernel if operator is not None and isinstance(operator.kernel, TextKernel) else None
 
 
 def recipe_of(call: Call) -> Any:

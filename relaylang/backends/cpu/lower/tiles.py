@@ -168,14 +168,14 @@ def tiles_of(conv: Conv, most: int) -> list[tuple[Tile, int]]:
     length, stride, reach = conv.out[-1], conv.stride[-1], (conv.kernel[-1] - 1) * conv.dilation[-1]
     count = -(-length // -(-length // most))
     # From the first tile with all of its columns on, those before this one are equal.
-    whole = min(length // count, (conv.size[-1] + conv.before[-1] - (count - 1) * stride - reach - 1) // (count * stride) + 1)
+    fitting = min(length // count, (conv.size[-1] + conv.before[-1] - (count - 1) * stride - reach - 1) // (count * stride) + 1)
     out: list[tuple[Tile, int]] = []
     at, tiles = 0, -(-length // count)
     while at < tiles:
         own = min(count, length - at * count)
         start = at * count * stride - conv.before[-1]
         tile = Tile(own, range(max(0, -start), min((own - 1) * stride + reach + 1, conv.size[-1] - start)))
-        equal = max(1, whole - at) if start >= 0 else 1
+        equal = max(1, fitting - at) if start >= 0 else 1
         at += equal
         if out and out[-1][0] == tile:
             equal += out.pop()[1]

@@ -349,11 +349,11 @@ def _shape_of(kernel: Kernel, call: Call, args: list[Any]) -> Value:
         return BufTensor(kernel.constant(np.array(extents or 0, dtype), dtype))
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        found = nest.const(extents[-1], dtype)
+        selected = nest.const(extents[-1], dtype)
         for d, extent in enumerate(extents[:-1]):
             test = nest.as_scalar(index[0]).eq(d)
-            found = test.select(nest.const(extent, dtype), found)
-        return found
+            selected = test.select(nest.const(extent, dtype), selected)
+        return selected
 
     return Recipe(shape, dtype, at)
 

@@ -144,11 +144,11 @@ def _count(extent: int, m: int) -> int:
 
 def _sum(row: Sequence[Fraction | int], terms: Sequence[ir.Expr]) -> ir.Expr:
     """A row of a matrix times `terms`."""
-    whole: Callable[[Any], float] = float if is_float(ir.vector_of(terms[0].type)[0]) else int
+    convert: Callable[[Any], float] = float if is_float(ir.vector_of(terms[0].type)[0]) else int
     total: ir.Expr | None = None
     for factor, term in zip(row, terms):
         if factor:
-            part = term * whole(abs(factor)) if abs(factor) != 1 else term
+            part = term * convert(abs(factor)) if abs(factor) != 1 else term
             if total is None:
                 total = -part if factor < 0 else part
             else:
@@ -179,8 +179,8 @@ def _along(count: int, lanes: int, body: Callable[[int], ir.Body], exact: bool) 
     """
     if exact:
         return [ir.loop("c", 0, count, body(1), ir.VECTOR)]
-    whole = count // lanes * lanes
-    parts = [(0, whole, lanes), (whole, count, 1)]
+    bulk = count // lanes * lanes
+    parts = [(0, bulk, lanes), (bulk, count, 1)]
     return [ir.Loop("c", ir.number(low), ir.number(high), body(step), step=step) for low, high, step in parts if low < high]
 
 

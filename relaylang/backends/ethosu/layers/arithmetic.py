@@ -160,9 +160,9 @@ def _sides(call: Call) -> list[tuple[str, np.ndarray, int]]:
 
 def _limited(calls: Sequence[Call], dtype: str) -> Output:
     """Limits behind a saturation to `dtype`."""
-    low, high, found = narrow(calls, *RANGES[dtype], dtype)
-    if found != dtype:
-        raise Unsupported(f"a cast to {found} behind it")
+    low, high, saturated = narrow(calls, *RANGES[dtype], dtype)
+    if saturated != dtype:
+        raise Unsupported(f"a cast to {saturated} behind it")
     return Output(dtype, None, clamp_of(low, high, dtype))
 
 
@@ -242,8 +242,8 @@ def _multiplied(w: Writer, x: Tensor, factor: int, zero_point: int) -> Tensor:
 
 
 def sum_(w: Writer, layer: Sum, at: Composite) -> Value:
-    perm, found = w.operands(at, _summands(at))
-    sides = [(x, operand.rescale, operand.input_zp - value.offset) for (x, value), operand in zip(found, layer.operands)]
+    perm, addends = w.operands(at, _summands(at))
+    sides = [(x, operand.rescale, operand.input_zp - value.offset) for (x, value), operand in zip(addends, layer.operands)]
     # Whether the bytes of operands are bytes behind their rescales, too, but for a zero point.
     if not w.is_u85 and all(x.dtype == "int8" and int(np.ptp(_scaled(rescale, zero))) <= 255 for x, rescale, zero in sides):
         sides = [_tabled(w, *side) for side in sides]
@@ -278,25 +278,27 @@ def _tabled(w: Writer, x: Tensor, rescale: Rescale, zero_point: int) -> tuple[Te
 
 
 def product(w: Writer, layer: Product, at: Composite) -> Value:
-    perm, found = w.operands(at, at.calls[0].args[:2])
-    sides = [w.converted(x, "int32", input_zp=zero_point - value.offset) for (x, value), zero_point in zip(found, layer.zero_points)]
+    perm, operands = w.operands(at, at.calls[0].args[:2])
+    sides = [
+        w.converted(x, "int32", input_zp=zero_point - value.offset) for (x, value), zero_point in zip(operands, layer.zero_points)
+    ]
     return at.broadcast(layer.out.dtype, perm, w.finish(w.graph.multiply(*sides), layer.out))
 
 
 def extreme(w: Writer, layer: Extreme, at: Composite) -> Value:
-    perm, found = w.operands(at, at.calls[0].args[:2])
-    value = found[0][1]
-    out = w.graph.binary(layer.op, *[w.converted(x, "int32") for x, _ in found])
-    out = w.clamp(w.converted(out, found[0][0].dtype), Output(value.dtype, None, layer.clamp))
-    made = at.broadcast(value.dtype, perm, out)
+    perm, operands = w.operands(at, at.calls[0].args[:2])
+    value = operands[0][1]
+    out = w.graph.binary(layer.op, *[w.converted(x, "int32") for x, _ in operands])
+    out = w.clamp(w.converted(out, operands[0][0].dtype), Output(value.dtype, None, layer.clamp))
+    broadcast = at.broadcast(value.dtype, perm, out)
     if layer.out.rescale is not None:
-        perm, _ = w.any_order(made, layer.out.rescale.axis)
-    return Value(layer.out.dtype, {perm: w.finish(made.stored[perm], layer.out, layer.input_zp - value.offset)})
+        perm, _ = w.any_order(broadcast, layer.out.rescale.axis)
+    return Value(layer.out.dtype, {perm: w.finish(broadcast.stored[perm], layer.out, layer.input_zp - value.offset)})
 
 
 def shift(w: Writer, layer: Shift, at: Composite) -> Value:
-    perm, found = w.operands(at, at.calls[0].args[:2])
-    (x, _), (amount, _) = found
+    perm, operands = w.operands(at, at.calls[0].args[:2])
+    (x, _), (amount, _) = operands
     rank = len(x.shape)
     out = w.graph.shift_left(x, amount) if layer.up else _floored(w, x, amount)
     if layer.limits is not None:

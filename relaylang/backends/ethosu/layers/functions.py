@@ -135,8 +135,10 @@ def table(w: Writer, layer: Table, at: Composite) -> Value:
         return _lookup(w, layer, at)
     perm, x = w.any_order(at.source)
     if layer.axis is None:
-        found = as_stored(entries(layer))
-        return Value(at.dtype, {perm: w.table(x, found) if found.dtype == np.int8 else _of_halves(w, x, found)})
+        entries_of_table = as_stored(entries(layer))
+        return Value(
+            at.dtype, {perm: w.table(x, entries_of_table) if entries_of_table.dtype == np.int8 else _of_halves(w, x, entries_of_table)}
+        )
     axis = perm.index(layer.axis)
     functions = [as_stored(entries(layer, index)) for index in range(x.shape[axis])]
     parts = []
@@ -148,9 +150,9 @@ def table(w: Writer, layer: Table, at: Composite) -> Value:
     return Value(at.dtype, {perm: w.graph.concat(parts, axis)})
 
 
-def _of_halves(w: Writer, x: Tensor, found: np.ndarray) -> Tensor:
+def _of_halves(w: Writer, x: Tensor, entries_of_table: np.ndarray) -> Tensor:
     """int16 numbers by two tables: those of their upper and lower 8 bits."""
-    high, low = (w.table(x, half.astype(np.int8)) for half in (found >> 8, (found & 0xFF) - 128))
+    high, low = (w.table(x, half.astype(np.int8)) for half in (entries_of_table >> 8, (entries_of_table & 0xFF) - 128))
     upper = w.graph.multiply(w.converted(high, "int32"), w.number(256, len(x.shape)))
     return w.converted(w.graph.binary("ADD", upper, w.converted(low, "int32", input_zp=-128)), "int16")
 
@@ -159,5 +161,5 @@ def _lookup(w: Writer, layer: Lookup, at: Composite) -> Value:
     perm, x = w.any_order(at.source)
     place = w.graph.binary("ADD", w.converted(x, "int32"), w.number(1 << 15, len(x.shape)))
     values = w.graph.constant(as_stored(entries(layer)).reshape(1, -1, 1), "table")
-    found = w.graph.gather(values, w.graph.reshape(place, (1, math.prod(x.shape))))
-    return Value(at.dtype, {perm: w.graph.reshape(found, x.shape)})
+    picked = w.graph.gather(values, w.graph.reshape(place, (1, math.prod(x.shape))))
+    return Value(at.dtype, {perm: w.graph.reshape(picked, x.shape)})

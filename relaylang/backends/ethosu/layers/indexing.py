@@ -73,8 +73,8 @@ def read_scatter(calls: Sequence[Call]) -> Scatter | Replaced:
     if call.attrs.mode != "update":
         if call.attrs.mode != "add" or constant(data, "the tensor that it adds to").any():
             raise Unsupported(f"mode {call.attrs.mode}; entries are replaced, or added to zeros")
-        found = constant(indices, "its tensor of indices")
-        if len(np.unique(found)) != found.size:
+        rows = constant(indices, "its tensor of indices")
+        if len(np.unique(rows)) != rows.size:
             raise Unsupported("it adds several entries at one place")
     if not isinstance(indices, Constant):
         return Scatter()
@@ -90,13 +90,13 @@ def gather(w: Writer, layer: Gather, at: Composite) -> Value:
     source, indices = (at.operand(arg) for arg in at.calls[0].args)
     axis, count = layer.axis, len(indices.shape)
     if layer.batches:
-        found = w.graph.gather(_rows(w, w.in_order(source), axis), _inside(w, indices, source.shape[axis], axis))
-        return Value(at.dtype, {tuple(range(len(at.shape))): w.graph.reshape(found, at.shape)})
+        rows = w.graph.gather(_rows(w, w.in_order(source), axis), _inside(w, indices, source.shape[axis], axis))
+        return Value(at.dtype, {tuple(range(len(at.shape))): w.graph.reshape(rows, at.shape)})
     others = [i for i in range(len(source.shape)) if i != axis]
     x = w.in_order(source, (axis, *others))
-    found = w.graph.gather(_rows(w, x), _inside(w, indices, x.shape[0]))
+    rows = w.graph.gather(_rows(w, x), _inside(w, indices, x.shape[0]))
     perm = (*range(axis, axis + count), *[i if i < axis else i - 1 + count for i in others])
-    return Value(at.dtype, {perm: w.graph.reshape(found, (*indices.shape, *x.shape[1:]))})
+    return Value(at.dtype, {perm: w.graph.reshape(rows, (*indices.shape, *x.shape[1:]))})
 
 
 def scatter(w: Writer, layer: Scatter | Replaced, at: Composite) -> Value:

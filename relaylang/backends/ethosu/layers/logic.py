@@ -97,22 +97,22 @@ def read_cast(calls: Sequence[Call]) -> TruthCast:
 
 
 def comparison(w: Writer, layer: Comparison, at: Composite) -> Value:
-    perm, found = w.operands(at, at.calls[0].args)
-    sides = [w.as_int32(x) for x, _ in found]
+    perm, operands = w.operands(at, at.calls[0].args)
+    sides = [w.as_int32(x) for x, _ in operands]
     out = w.graph.binary(layer.op, *(reversed(sides) if layer.swapped else sides), dtype="bool")
     return at.broadcast("bool", perm, w.graph.unary("LOGICAL_NOT", out) if layer.negated else out)
 
 
 def plain(w: Writer, layer: Plain, at: Composite) -> Value:
-    perm, found = w.operands(at, at.calls[0].args)
-    sides = [x for x, _ in found]
+    perm, operands = w.operands(at, at.calls[0].args)
+    sides = [x for x, _ in operands]
     out = w.graph.binary(layer.op, *sides) if len(sides) == 2 else w.graph.unary(layer.op, *sides)
     return at.broadcast(at.dtype, perm, out)
 
 
 def choice(w: Writer, layer: Choice, at: Composite) -> Value:
-    perm, found = w.operands(at, at.calls[0].args)
-    return at.broadcast(at.dtype, perm, w.graph.select(*[x for x, _ in found]))
+    perm, operands = w.operands(at, at.calls[0].args)
+    return at.broadcast(at.dtype, perm, w.graph.select(*[x for x, _ in operands]))
 
 
 def cast(w: Writer, layer: TruthCast, at: Composite) -> Value:

@@ -89,10 +89,10 @@ def _read_quantised_concat(call: Call) -> Concat:
     operands: list[Operand | None] = []
     for field, scale, zero_point in zip(data.fields, input_scales.fields, zero_points.fields):
         source = _concat_input(field, result)
-        given = scales(scale, "an input scale")
+        input_scale = scales(scale, "an input scale")
         zp = scalar(zero_point, "an input zero point")
-        same = given.size == 1 and np.float32(given.flat[0]) == np.float32(output_scale.flat[0]) and zp == output_zp
-        operands.append(None if same else operand(source.dtype, given, zp, output_scale, output_zp, output_zp))
+        same = input_scale.size == 1 and np.float32(input_scale.flat[0]) == np.float32(output_scale.flat[0]) and zp == output_zp
+        operands.append(None if same else operand(source.dtype, input_scale, zp, output_scale, output_zp, output_zp))
     return Concat(call.attrs.axis % len(result.shape), tuple(operands))
 
 

@@ -145,13 +145,13 @@ def read_pick(calls: Sequence[Call]) -> Pick:
     """A call that picks entries along axes, each axis alone."""
     (call,) = calls
     _, shape = _source(call)
-    found = {axis: tuple(int(i) for i in places) for axis, places in _PLACES[op_name(call)](call, shape).items()}
-    for places in found.values():
+    picks = {axis: tuple(int(i) for i in places) for axis, places in _PLACES[op_name(call)](call, shape).items()}
+    for places in picks.values():
         check_runs(places)
     result = tuple(int(d) for d in feature_type(call, "its result").shape)  # type: ignore[arg-type]
     if not 1 <= len(result) <= 4:
         raise Unsupported(f"a result of {len(result)} axes; 1 to 4 are taken")
-    return Pick(found, result)
+    return Pick(picks, result)
 
 
 def check_runs(places: Places) -> Places:
@@ -171,9 +171,9 @@ def read_split(calls: Sequence[Call]) -> Split:
     ty = call.checked_type
     assert isinstance(ty, TupleType)
     extents = [_extent(field, axis) for field in ty.fields]
-    given: Any = call.attrs.indices_or_sections
+    sections: Any = call.attrs.indices_or_sections
     starts = [int(np.sum(extents[:i])) for i in range(len(extents))]
-    if not isinstance(given, int) and starts[1:] != [int(i) for i in given]:
+    if not isinstance(sections, int) and starts[1:] != [int(i) for i in sections]:
         raise Unsupported("its parts overlap")
     if min(extents) < 1:
         raise Unsupported("a part is empty")
@@ -242,13 +242,13 @@ def _repeated(w: Writer, x: Tensor, axis: int, times: int) -> Tensor:
 def along(w: Writer, source: Value, places: Mapping[int, Places]) -> Value:
     """The entries of a value at some places along some axes."""
     perm, x = w.any_order(source)
-    for axis, found in places.items():
+    for axis, picks in places.items():
         here = perm.index(axis)
-        times = len(found) // x.shape[here]
-        if times > 1 and found == tuple(np.repeat(np.arange(x.shape[here]), times)):
+        times = len(picks) // x.shape[here]
+        if times > 1 and picks == tuple(np.repeat(np.arange(x.shape[here]), times)):
             x = _repeated(w, x, here, times)
         else:
-            x = picked(w, x, here, found)
+            x = picked(w, x, here, picks)
     return Value(source.dtype, {perm: x})
 
 
@@ -265,9 +265,9 @@ def nearest(w: Writer, layer: Nearest, at: Composite) -> Value:
     numbers = np.arange(height * width, dtype=np.int32)
     shape = [{"H": height, "W": width}.get(letter, 1) for letter in layer.layout]
     x = var("x", shape=shape, dtype="int32")
-    found = np.asarray(evaluate(Function([x], Call(layer.call.op, [x], layer.call.attrs)), numbers.reshape(shape)))
-    _, _, rows, columns = nchw(found.shape, layer.layout)
-    grid = found.reshape(rows, columns)
+    resized = np.asarray(evaluate(Function([x], Call(layer.call.op, [x], layer.call.attrs)), numbers.reshape(shape)))
+    _, _, rows, columns = nchw(resized.shape, layer.layout)
+    grid = resized.reshape(rows, columns)
     down, across = tuple(int(i) // width for i in grid[:, 0]), tuple(int(i) % width for i in grid[0])
     return along(w, at.source, {layer.layout.index("H"): down, layer.layout.index("W"): across})
 

@@ -186,8 +186,8 @@ def _average_window(call: Call) -> Pool:
     if op_name(call) == "nn.global_avg_pool2d":
         return window
     check_steps(window.stride, nchw(tensor_of(call.args[0], "its input").shape, window.layout)[1])
-    given = padding4(call.attrs.padding)
-    if any(have > asked for have, asked in zip(window.pad, given)):
+    padding = padding4(call.attrs.padding)
+    if any(have > asked for have, asked in zip(window.pad, padding)):
         raise Unsupported("a window that ceil_mode lets reach beyond the padding")
     if any(p > 0 for p in window.pad) and not call.attrs.count_include_pad:
         raise Unsupported("an average that does not count the padding divides by another number at the border")

@@ -287,8 +287,8 @@ def _first_of(w: Writer, layer: PlaceOver, at: Composite) -> Value:
     apart = w.graph.binary("SUB", w.converted(most, "int32"), w.converted(x, "int32"))
     differs = w.graph.binary("MINIMUM", apart, w.number(1))
     places = w.graph.constant(np.arange(-1, -1 - lanes.numbers, -1, np.int32).reshape(1, 1, -1, 1), "places")
-    found = w.graph.binary("MINIMUM", places, w.graph.multiply(differs, w.number(-(1 << 15))))
-    first = w.graph.max_pool2d(w.converted(found, "int16"), (1, lanes.numbers), (1, 1), (0, 0, 0, 0))
+    largest = w.graph.binary("MINIMUM", places, w.graph.multiply(differs, w.number(-(1 << 15))))
+    first = w.graph.max_pool2d(w.converted(largest, "int16"), (1, lanes.numbers), (1, 1), (0, 0, 0, 0))
     return lanes.value(w, "int32", w.graph.binary("SUB", w.number(-1), w.converted(first, "int32")))
 
 

@@ -193,8 +193,8 @@ def _wide_powers(w: Writer, distance: Tensor, scale: float) -> Tensor:
     lower = graph.binary("SUB", distance, graph.multiply(upper, w.number(256)))
     parts = []
     for part, apart in ((upper, 256 * scale), (lower, scale)):
-        place, whole = w.converted(part, "int8", output_zp=-128), _exponentials(apart).astype(np.int64)
-        parts.append([_values(w, place, half) for half in (whole >> _TOP // 2, whole & (1 << _TOP // 2) - 1)])
+        place, powers = w.converted(part, "int8", output_zp=-128), _exponentials(apart).astype(np.int64)
+        parts.append([_values(w, place, half) for half in (powers >> _TOP // 2, powers & (1 << _TOP // 2) - 1)])
     (high, low), (other_high, other_low) = parts
     middle = graph.binary("ADD", graph.multiply(high, other_low), graph.multiply(low, other_high))
     return graph.binary("ADD", graph.multiply(high, other_high), graph.shift_right(middle, w.number(_TOP // 2)))

@@ -108,8 +108,8 @@ class Writer:
     def in_order(self, value: Value, perm: tuple[int, ...] | None = None) -> Tensor:
         """The tensor with its axes in an order; in Relay's where none is given."""
         if value.flat is not None and not value.stored:
-            whole = self.in_order(value.flat)
-            value.stored[(0, 1)] = self.graph.reshape(whole, (whole.shape[0], int(np.prod(whole.shape[1:]))))
+            flat = self.in_order(value.flat)
+            value.stored[(0, 1)] = self.graph.reshape(flat, (flat.shape[0], int(np.prod(flat.shape[1:]))))
         have, tensor = next(iter(value.stored.items()))
         wanted = perm or tuple(range(len(have)))
         if wanted in value.stored:
@@ -155,10 +155,10 @@ class Writer:
         wide = [self.with_rank(value, rank) for value in values]
         kept = next((new for old, new in zip(values, wide) if old is new and old.shape == at.shape), wide[0])
         perm, _ = self.any_order(kept)
-        found = [self.in_order(value, perm) for value in wide]
+        tensors = [self.in_order(value, perm) for value in wide]
         if rank > 4:
-            found = [self.graph.reshape(x, shape) for x, shape in zip(found, joined([x.shape for x in found]))]
-        return perm, list(zip(found, wide))
+            tensors = [self.graph.reshape(x, shape) for x, shape in zip(tensors, joined([x.shape for x in tensors]))]
+        return perm, list(zip(tensors, wide))
 
     # ---- parts of layers
 

@@ -150,19 +150,19 @@ def _spread(out: list[int], codes: list[int], runs: list[int], values: list[int]
     if fresh and runs:
         out += [0] * runs[0]
         runs = runs[1:]
-    found = []
+    decoded = []
     for code in codes:
         if code < size:
-            found.append(values[code])
+            decoded.append(values[code])
         else:
             direct = code - size + offset
             if direct > 511:
                 raise Damaged(f"a weight has the code {direct}, of more than 9 bits")
-            found.append(-(direct >> 1) if direct & 1 else direct >> 1)
+            decoded.append(-(direct >> 1) if direct & 1 else direct >> 1)
     if not runs:
-        out += found
+        out += decoded
         return
-    for value, run in zip(found, runs):
+    for value, run in zip(decoded, runs):
         out.append(value)
         if run:
             out += [0] * run

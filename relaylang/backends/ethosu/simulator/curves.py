@@ -39,5 +39,5 @@ def curve(values: np.ndarray, fraction: int, most: int) -> np.ndarray:
     place = np.minimum(size >> fraction, _LAST)
     low, high = _SIGMOID[place], _SIGMOID[place + 1]
     between = (low - _HALF << fraction) + (high - low) * (size & ((1 << fraction) - 1))
-    found = np.where(size >> fraction > _LAST, most << fraction, between)
-    return np.where(values < 0, -found, found)
+    upper = np.where(size >> fraction > _LAST, most << fraction, between)
+    return np.where(values < 0, -upper, upper)

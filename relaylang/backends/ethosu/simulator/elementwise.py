@@ -64,8 +64,8 @@ def _mask(truth: np.ndarray) -> np.ndarray:
 
 def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Rounded towards zero."""
-    whole = np.abs(a) // np.maximum(np.abs(b), 1)
-    return np.where((a < 0) != (b < 0), -whole, whole)
+    quotient = np.abs(a) // np.maximum(np.abs(b), 1)
+    return np.where((a < 0) != (b < 0), -quotient, quotient)
 
 
 _OF_TWO: dict[str, Callable[[np.ndarray, np.ndarray, Rounding], np.ndarray]] = {
@@ -93,8 +93,8 @@ def elementwise(state: State, memory: Memory) -> None:
     """`OP_ELEMENTWISE`."""
     name = _mode_of(state)
     operands = [_operand(state, memory, operand) for operand in operand_names(state)]
-    found = _on_u85(state, name, operands) if state.is_u85 else _on_u55(state, name, operands)
-    finish(state, memory, np.broadcast_to(found, ofm_extents(state)))
+    result = _on_u85(state, name, operands) if state.is_u85 else _on_u55(state, name, operands)
+    finish(state, memory, np.broadcast_to(result, ofm_extents(state)))
 
 
 def _mode_of(state: State) -> str:
@@ -152,15 +152,15 @@ def _on_u85(state: State, name: str, operands: list[np.ndarray]) -> np.ndarray:
     """Operands have scales, and so has the result."""
     if name == "LRELU":  # the second scale is that of negative numbers
         (a,) = operands
-        found = np.where(a >= 0, scaled_by(state, "IFM_SCALE", a), scaled_by(state, "IFM2_SCALE", a))
-        return scaled_by(state, "OFM_SCALE", found)
+        result = np.where(a >= 0, scaled_by(state, "IFM_SCALE", a), scaled_by(state, "IFM2_SCALE", a))
+        return scaled_by(state, "OFM_SCALE", result)
     operands = [scaled_by(state, f"{ifm}_SCALE", a) for ifm, a in zip(("IFM", "IFM2"), operands)]
     if name in ("ABS", "CLZ", "NOT"):
         (a,) = operands
-        found = np.abs(a) if name == "ABS" else _leading_zeros(a) if name == "CLZ" else ~a
+        result = np.abs(a) if name == "ABS" else _leading_zeros(a) if name == "CLZ" else ~a
     else:
-        found = _of_two(state, name, operands)
-    return _scaled_result(state, name, found)
+        result = _of_two(state, name, operands)
+    return _scaled_result(state, name, result)
 
 
 def _on_u55(state: State, name: str, operands: list[np.ndarray]) -> np.ndarray:
@@ -171,14 +171,14 @@ def _on_u55(state: State, name: str, operands: list[np.ndarray]) -> np.ndarray:
         (a,) = operands
         return np.where(a >= 0, a, scaled_by(state, "OFM_SCALE", a))
     if name == "ABS":
-        found = np.abs(operands[0])
+        result = np.abs(operands[0])
     else:
         if state.field("IFM2_BROADCAST", "operand_order"):
             operands = operands[::-1]
         if name in ("ADD", "SUB"):
             operands = _on_one_scale(state, operands)
-        found = _of_two(state, name, operands)
-    return _scaled_result(state, name, found) if name in _SCALED else found
+        result = _of_two(state, name, operands)
+    return _scaled_result(state, name, result) if name in _SCALED else result
 
 
 def _bytes(state: State) -> int:
@@ -186,13 +186,13 @@ def _bytes(state: State) -> int:
     return 1 << state.field("IFM_PRECISION", "activation_precision")
 
 
-def _scaled_result(state: State, name: str, found: np.ndarray) -> np.ndarray:
+def _scaled_result(state: State, name: str, result: np.ndarray) -> np.ndarray:
     if name == "MUL" and _bytes(state) == 4:  # the product has 64 bits, which only shift
         shift = state.scale("OFM_SCALE")[1]
         if state.is_u85:
-            return scaled(found, 1, shift, rounding(state))
-        return _shifted_right(found, np.asarray(shift), rounding(state))
-    return scaled_by(state, "OFM_SCALE", found)
+            return scaled(result, 1, shift, rounding(state))
+        return _shifted_right(result, np.asarray(shift), rounding(state))
+    return scaled_by(state, "OFM_SCALE", result)
 
 
 def _on_one_scale(state: State, operands: list[np.ndarray]) -> list[np.ndarray]:

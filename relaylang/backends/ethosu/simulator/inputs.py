@@ -36,8 +36,8 @@ class Input(NamedTuple):
 
 def inputs_of(state: State) -> list[Input]:
     """The inputs in memory of the operation that is executed now."""
-    found = {"OP_ELEMENTWISE": _operands, "OP_RESIZE": _resized}.get(state.command.name, _of_sums)(state)
-    return [given for given in found if not is_chained(state, given.name)]
+    inputs = {"OP_ELEMENTWISE": _operands, "OP_RESIZE": _resized}.get(state.command.name, _of_sums)(state)
+    return [i for i in inputs if not is_chained(state, i.name)]
 
 
 def sums_channels(state: State) -> bool:
@@ -46,8 +46,8 @@ def sums_channels(state: State) -> bool:
 
 
 def _operands(state: State) -> list[Input]:
-    found = [(name, operand_extents(state, name)) for name in operand_names(state)]
-    return [Input(name, extents, Use.SAME) for name, extents in found if extents is not None]
+    extents_by_name = [(name, operand_extents(state, name)) for name in operand_names(state)]
+    return [Input(name, extents, Use.SAME) for name, extents in extents_by_name if extents is not None]
 
 
 def _resized(state: State) -> list[Input]:
@@ -57,11 +57,11 @@ def _resized(state: State) -> list[Input]:
 
 def _of_sums(state: State) -> list[Input]:
     channels = state["IFM_DEPTH_M1"] + 1
-    found = []
+    inputs = []
     if state.command.name != "OP_POOL" or mode_of(state) != "NONE":
-        found.append(Input("IFM", (*Window(state).input, channels), Use.WINDOW))  # type: ignore[arg-type]
+        inputs.append(Input("IFM", (*Window(state).input, channels), Use.WINDOW))  # type: ignore[arg-type]
     if has_given_weights(state):
-        found.append(Input("IFM2", (1, state["OFM_DEPTH_M1"] + 1, channels), Use.WEIGHTS))
+        inputs.append(Input("IFM2", (1, state["OFM_DEPTH_M1"] + 1, channels), Use.WEIGHTS))
     if state.field("ACC_FORMAT", "acc_input") == IFM2:
-        found.append(Input("IFM2", ofm_extents(state), Use.SAME))
-    return found
+        inputs.append(Input("IFM2", ofm_extents(state), Use.SAME))
+    return inputs

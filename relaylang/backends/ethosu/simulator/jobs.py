@@ -120,7 +120,7 @@ def _writing(state: State, most: int) -> Iterator[_Part]:
 
 def _reading(state: State) -> Iterator[list[_Part]]:
     """The bytes of inputs that each job reads."""
-    inputs = [given for given in inputs_of(state) if given.use != Use.ANY]
+    inputs = [i for i in inputs_of(state) if i.use != Use.ANY]
     if state.command.name == "OP_ELEMENTWISE":
         return _elementwise(state, inputs)
     return _windows(state, inputs)
@@ -143,13 +143,13 @@ def _windows(state: State, inputs: list[Input]) -> Iterator[list[_Part]]:
     height, width = ((n - 1) * stride + reach for n, stride, reach in zip(block, window.stride, window.reach))
     size = (height, width, order_of(state).input_block if sums_channels(state) else block[2])
     for jobs in zip(*[_boxes(extents, size) for _, extents, _ in inputs]):
-        yield [_Part(feature_map(state, given.name), *box) for given, box in zip(inputs, jobs)]
+        yield [_Part(feature_map(state, i.name), *box) for i, box in zip(inputs, jobs)]
 
 
 def early_reads(stream: Stream) -> dict[int, int]:
     """The bytes of commands that set `BLOCKDEP` too high, and the largest right value of each. Raises `RelayError` (R0616)."""
     state, jobs = State(stream), Jobs()
-    found: dict[int, int] = {}
+    largest: dict[int, int] = {}
     for command in stream.commands:
         state.command = command
         if command.name.startswith("SET_"):
@@ -160,6 +160,6 @@ def early_reads(stream: Stream) -> dict[int, int]:
             met = jobs.meeting(state)
             if met is not None:
                 at = state.place("BLOCKDEP")
-                found[at] = min(met[0], found.get(at, met[0]))
+                largest[at] = min(met[0], largest.get(at, met[0]))
             jobs.follow(state)
-    return found
+    return largest

@@ -58,8 +58,8 @@ def _repeated(addresses: np.ndarray) -> int | None:
     marks[addresses - low] = True
     if np.count_nonzero(marks) == addresses.size:
         return None
-    found, counts = np.unique(addresses, return_counts=True)
-    return int(found[counts > 1][0])
+    unique, counts = np.unique(addresses, return_counts=True)
+    return int(unique[counts > 1][0])
 
 
 class Memory:
@@ -126,13 +126,13 @@ class Memory:
 
     def chained(self, buffer: int, extents: tuple[int, int, int]) -> np.ndarray:
         """The tensor in a buffer of chains."""
-        found = self._chained.get(buffer)
-        if found is None:
+        tensor = self._chained.get(buffer)
+        if tensor is None:
             raise self.state.fault(f"reads buffer {buffer} of chains, to which nothing was written")
-        if found.shape != extents:
-            needed, given = (" x ".join(map(str, shape)) for shape in (extents, found.shape))
-            raise self.state.fault(f"reads {needed} elements of buffer {buffer} of chains, which has {given}")
-        return found
+        if tensor.shape != extents:
+            needed, present = (" x ".join(map(str, shape)) for shape in (extents, tensor.shape))
+            raise self.state.fault(f"reads {needed} elements of buffer {buffer} of chains, which has {present}")
+        return tensor
 
     # ---- accesses
 

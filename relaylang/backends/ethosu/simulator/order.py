@@ -127,13 +127,13 @@ def _together(o: Order) -> int:
 def _walk(order: Order, rows: int, columns: int) -> list[tuple[int, int]]:
     """Elements of a part of a kernel in the U85's order: by phase of strides, from both sides in turn."""
     vertical, horizontal = order.stride if order.kernel_first or order.depthwise else (1, 1)
-    found = []
+    elements = []
     for phase_y in range(vertical):
         for phase_x in range(horizontal):
             for turn, y in enumerate(range(phase_y, rows, vertical)):
                 line = range(phase_x, columns, horizontal)
-                found += [(y, x) for x in (reversed(line) if turn % 2 else line)]
-    return found
+                elements += [(y, x) for x in (reversed(line) if turn % 2 else line)]
+    return elements
 
 
 def _padded(order: Order, elements: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -141,11 +141,11 @@ def _padded(order: Order, elements: list[tuple[int, int]]) -> list[tuple[int, in
     together, extra = _together(order), 0
     if order.depthwise and (order.bits == 16 or order.macs > 256):
         extra = 2 if order.macs <= 512 else 6
-    found = []
+    groups = []
     for start in range(0, len(elements), together):
         group = elements[start : start + together]
-        found += group + [(-1, 0)] * (together - len(group) + extra)
-    return found
+        groups += group + [(-1, 0)] * (together - len(group) + extra)
+    return groups
 
 
 def _u85_parts(order: Order, core: int) -> Iterator[np.ndarray]:

@@ -68,7 +68,7 @@ class Overlaps:
     def follow(self, state: State, memory: Memory) -> None:
         """An operation has run. Raises `RelayError` where a block of it writes what a later one reads."""
         grid = _Grid(ofm_extents(state), block_of(state))
-        self._read += [_last_readers(state, given, grid) for given in inputs_of(state)]
+        self._read += [_last_readers(state, i, grid) for i in inputs_of(state)]
         if is_chained(state, "OFM"):
             return
         if not stay_inside(state) and meeting(memory.traffic.reads, memory.traffic.writes) is not None:
@@ -84,7 +84,7 @@ class Overlaps:
         first = np.full(int(at.max()) - low + 1, output.grid.last)
         first[at - low] = numbers
         region, last = output.fm.region, output.grid.last
-        reads = [given.bytes(output.grid) for given in self._read if given.fm.region == region]
+        reads = [tensor.bytes(output.grid) for tensor in self._read if tensor.fm.region == region]
         reads += [(at, np.full(len(at), last)) for number, at in traffic.constants if number == region]
         for at, numbers in reads:
             inside = (at >= low) & (at < low + len(first))
@@ -103,29 +103,29 @@ def _first_writers(state: State, grid: _Grid) -> _Tensor:
     return _Tensor(ofm, grid.output, grid, grid.number(_axes(*(np.arange(n) // size for n, size in zip(*grid)))))
 
 
-def _last_readers(state: State, given: Input, grid: _Grid) -> _Tensor:
+def _last_readers(state: State, tensor: Input, grid: _Grid) -> _Tensor:
     """An input, with the last blocks that read its elements."""
     ends = [np.asarray([count - 1]) for count in grid.counts]
     places = ends
-    if given.use == Use.SAME:
-        places = [end if n == 1 else np.arange(n) // size for n, size, end in zip(given.extents, grid.block, ends)]
-    elif given.use == Use.WINDOW:
-        window, channels = Window(state), np.arange(given.extents[2])
+    if tensor.use == Use.SAME:
+        places = [end if n == 1 else np.arange(n) // size for n, size, end in zip(tensor.extents, grid.block, ends)]
+    elif tensor.use == Use.WINDOW:
+        window, channels = Window(state), np.arange(tensor.extents[2])
         places = [*_under_kernel(window, grid), ends[2] if sums_channels(state) else channels // grid.block[2]]
-    elif given.use == Use.WEIGHTS:
-        rows = np.arange(given.extents[1]) // grid.block[2]
+    elif tensor.use == Use.WEIGHTS:
+        rows = np.arange(tensor.extents[1]) // grid.block[2]
         numbers = grid.number((ends[0], ends[1], rows[:, None]))
-        return _Tensor(feature_map(state, given.name), given.extents, grid, numbers)
-    return _Tensor(feature_map(state, given.name), given.extents, grid, grid.number(_axes(*places)))
+        return _Tensor(feature_map(state, tensor.name), tensor.extents, grid, numbers)
+    return _Tensor(feature_map(state, tensor.name), tensor.extents, grid, grid.number(_axes(*places)))
 
 
 def _under_kernel(window: Window, grid: _Grid) -> list[np.ndarray]:
     """Rows and columns of blocks: the last ones whose windows begin at or before the input's rows and columns."""
-    factor, found = 2 if window.upscale else 1, []
+    factor, last_blocks = 2 if window.upscale else 1, []
     for axis in (0, 1):
         place = np.arange(1, window.input[axis] + 1) * factor - 1 + window.pads[axis]
-        found.append(np.minimum(place // window.stride[axis], window.output[axis] - 1) // grid.block[axis])
-    return found
+        last_blocks.append(np.minimum(place // window.stride[axis], window.output[axis] - 1) // grid.block[axis])
+    return last_blocks
 
 
 def _axes(y: np.ndarray, x: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

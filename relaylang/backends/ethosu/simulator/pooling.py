@@ -58,12 +58,12 @@ def mode_of(state: State) -> str:
 def _extreme_out(state: State, memory: Memory, window: Window, values: np.ndarray, inside: np.ndarray, mode: str) -> None:
     worst, of = (-_FAR, np.maximum) if mode == "MAX" else (_FAR, np.minimum)
     values[~inside] = worst
-    found = accumulated(state, memory, of.reduce(window.taps(values)).astype(np.int64), of)
-    if found is None:
+    extremes = accumulated(state, memory, of.reduce(window.taps(values)).astype(np.int64), of)
+    if extremes is None:
         return
-    if (found == worst).any():
+    if (extremes == worst).any():
         raise state.fault("takes the maximum or minimum of padding alone")
-    finish(state, memory, apply_scales(state, memory, found) if state.is_u85 else found)
+    finish(state, memory, apply_scales(state, memory, extremes) if state.is_u85 else extremes)
 
 
 def _places(state: State, window: Window, values: np.ndarray, inside: np.ndarray, mode: str) -> np.ndarray:

@@ -78,12 +78,12 @@ def run_stream(
     except (KeyError, TypeError, ValueError):
         raise _refused("a place of its memory or tensors is missing or no number") from None
     simulate(stream, regions.bytes, regions.written, observer)
-    found = []
+    results = []
     for (region, part), spec in zip(places, outputs):
         if not regions.written[region][part].all():
             raise _refused("the stream leaves a part of an output without a value")
-        found.append(regions.bytes[region][part].view(spec.dtype).reshape(spec.shape).copy())
-    return found
+        results.append(regions.bytes[region][part].view(spec.dtype).reshape(spec.shape).copy())
+    return results
 
 
 def _refused(why: str) -> RelayError:

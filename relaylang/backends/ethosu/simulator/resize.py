@@ -42,12 +42,12 @@ def resize(state: State, memory: Memory) -> None:
     values = ifm.read(memory, extents) - ifm.zero_point
     y, x = _axis(state, "Y", height, extents[0]), _axis(state, "X", width, extents[1])
     if mode == _NEAREST:
-        found = values[y.nearest][:, x.nearest]
+        sampled = values[y.nearest][:, x.nearest]
     else:
         down, across = y.distance[:, None, None], x.distance[None, :, None]
         rows = values[y.below] * (y.parts - down) + values[y.above] * down
-        found = rows[:, x.below] * (x.parts - across) + rows[:, x.above] * across
-    finish(state, memory, scaled_by(state, "OFM_SCALE", found << _POINT))
+        sampled = rows[:, x.below] * (x.parts - across) + rows[:, x.above] * across
+    finish(state, memory, scaled_by(state, "OFM_SCALE", sampled << _POINT))
 
 
 def _axis(state: State, name: str, outputs: int, inputs: int) -> _Axis:
@@ -56,8 +56,8 @@ def _axis(state: State, name: str, outputs: int, inputs: int) -> _Axis:
     rests = state.payload(f"RESIZE_{name}")
     step = state.field(f"RESIZE_{name}", "one_step_int") * parts + (rests & 0x7FF)
     block = state["OFM_BLK_WIDTH_M1" if name == "X" else "OFM_BLK_HEIGHT_M1"]
-    whole, rest = divmod(block * step, parts)
-    if (whole, rest) != (state.field(f"RESIZE_{name}", "blk_step_int"), rests >> 16 & 0x7FF):
+    step_int, rest = divmod(block * step, parts)
+    if (step_int, rest) != (state.field(f"RESIZE_{name}", "blk_step_int"), rests >> 16 & 0x7FF):
         raise state.fault(f"has steps along {name} that do not fit its blocks")
     offset = state.field(f"RESIZE_{name}_OFFSET", f"resize_{name.lower()}_offset")
     offset -= (offset & 0x800) << 1

@@ -51,8 +51,8 @@ def scaled(values: np.ndarray, multiplier: np.ndarray | int, shift: np.ndarray |
     high, low = (values >> _LOW) * m, (values & _MASK) * m
     # The product is high * 2^20 + low. Bits below 2^20 reach the result of a larger shift only as a carry.
     product = np.clip(high, -_LARGEST >> _LOW, _LARGEST >> _LOW)  # a larger one exceeds all limits behind a small shift
-    whole = high + (addend >> _LOW) + ((low + (addend & _MASK)) >> _LOW)
-    return np.asarray(np.where(s > _LOW, whole >> np.maximum(s - _LOW, 0), ((product << _LOW) + low + addend) >> s))
+    product_high = high + (addend >> _LOW) + ((low + (addend & _MASK)) >> _LOW)
+    return np.asarray(np.where(s > _LOW, product_high >> np.maximum(s - _LOW, 0), ((product << _LOW) + low + addend) >> s))
 
 
 def _addend(values: np.ndarray, shift: np.ndarray, kind: Rounding, raised: int) -> np.ndarray:

@@ -38,10 +38,10 @@ class State:
             raise self.fault(f"is where the stream exceeds {_MOST_WORK} elements and products, the most that are simulated")
 
     def _of(self, name: str) -> Command:
-        found = self._set.get(f"SET_{name}")
-        if found is None:
+        command = self._set.get(f"SET_{name}")
+        if command is None:
             raise self.fault(f"needs {name}, which no command before it sets")
-        return found
+        return command
 
     def place(self, name: str) -> int:
         """The byte of the command that has set a register."""
@@ -69,10 +69,10 @@ class State:
 
     def aligned(self, name: str, multiple: int, what: str = "") -> int:
         """A register of 48 bits that holds a multiple of a number. `what` is the name of the register in messages."""
-        found = self.address(name)
-        if found % multiple:
-            raise self.fault(f"has {what or name} at {found:#x}, which is not a multiple of {multiple}")
-        return found
+        address = self.address(name)
+        if address % multiple:
+            raise self.fault(f"has {what or name} at {address:#x}, which is not a multiple of {multiple}")
+        return address
 
     def payload(self, name: str) -> int:
         """The second word of a register: a number of 32 bits, without sign."""

@@ -32,8 +32,8 @@ class Table(NamedTuple):
         return _PAIRS * 4 if self.fraction else 256 * self.found.itemsize
 
 
-def _bytes_to(found: str, signed: bool) -> Table:
-    return Table(-128 if signed else 0, 127 if signed else 255, np.dtype(f"<{found}"))
+def _bytes_to(dtype: str, signed: bool) -> Table:
+    return Table(-128 if signed else 0, 127 if signed else 255, np.dtype(f"<{dtype}"))
 
 
 _WORDS, _INTS = np.dtype("<i2"), np.dtype("<i4")
@@ -100,12 +100,12 @@ def looked_up(state: State, memory: Memory, values: np.ndarray, kind: Table, at:
         return content.view(kind.found).astype(np.int64)[place]
     pairs = content.view("<i2").reshape(_PAIRS, 2).astype(np.int64)
     base, slope = pairs[place >> kind.fraction].transpose(3, 0, 1, 2)
-    found = (base << kind.fraction) + slope * (place & ((1 << kind.fraction) - 1))
-    return found if kind.found == _INTS else _rounded(found, values, kind)
+    interpolated = (base << kind.fraction) + slope * (place & ((1 << kind.fraction) - 1))
+    return interpolated if kind.found == _INTS else _rounded(interpolated, values, kind)
 
 
-def _rounded(found: np.ndarray, values: np.ndarray, kind: Table) -> np.ndarray:
+def _rounded(interpolated: np.ndarray, values: np.ndarray, kind: Table) -> np.ndarray:
     """Numbers between entries as int16. Those of symmetric functions round halves away from the middle."""
     point = kind.point or kind.fraction
     half = (1 << point - 1) - (values < 0 if kind.point else 0)
-    return np.clip((found + kind.offset + half) >> point, -(1 << 15), (1 << 15) - 1)
+    return np.clip((interpolated + kind.offset + half) >> point, -(1 << 15), (1 << 15) - 1)

@@ -60,12 +60,12 @@ def _indices(state: State, memory: Memory, rows: tuple[int, int]) -> np.ndarray:
     skip = state.address("DMA0_IDX_SKIP1") if rows[1] > 1 else 0
     at = state.address("DMA0_IDX") + (outer * rows[0] + inner) * _INDEX + outer * skip
     raw = memory.read(state.field("DMA0_IDX_REGION", "region"), at[..., None] + np.arange(_INDEX))
-    found = raw.view("<i4")[..., 0].astype(np.int64)
+    numbers = raw.view("<i4")[..., 0].astype(np.int64)
     most = state.payload("DMA0_IDX_MAX")
-    if found.size and not (0 <= found.min() and found.max() <= most):
-        bad = found.min() if found.min() < 0 else found.max()
+    if numbers.size and not (0 <= numbers.min() and numbers.max() <= most):
+        bad = numbers.min() if numbers.min() < 0 else numbers.max()
         raise state.fault(f"chooses the row {bad} of {most + 1}")
-    return found
+    return numbers
 
 
 def _check_distinct(state: State, indices: np.ndarray) -> None:

@@ -31,10 +31,10 @@ def _patterns() -> list[tuple[str, DFPattern]]:
         "avg_pool2d": is_op("nn.avg_pool2d")(wildcard()) | is_op("nn.global_avg_pool2d")(wildcard()),
         "qnn_avg_pool2d": is_op("qnn.avg_pool2d")(*[wildcard() for _ in range(5)]),
     }
-    found = []
+    patterns = []
     for limit in (lambda p: _limits(_limits(p)), _limits, lambda p: p):
-        found += [(name, limit(pattern)) for name, pattern in results.items()]
-    return [*found, ("limit", _limits(_limits(wildcard()))), ("limit", _limits(wildcard()))]
+        patterns += [(name, limit(pattern)) for name, pattern in results.items()]
+    return [*patterns, ("limit", _limits(_limits(wildcard()))), ("limit", _limits(wildcard()))]
 
 
 def refusal(config: Config) -> Callable[[Match], str | None]:

@@ -12,12 +12,12 @@ from relaylang.rules.quantization.blocks import packed
 
 def dense_of_blocks(e: Emitter, call: Call, x: Value) -> Value | None:
     """A product of float32 whose weight is the expression of `Blocks`; None for another."""
-    found = e.defined(call.args[1])
-    while found is not None and isinstance(found[0].op, Op) and found[0].op.name in ("strided_slice", "reshape"):
-        found = e.defined(found[0].args[0])
-    if found is None or not isinstance(found[0].op, Op) or found[0].op.name != "qnn.dequantize":
+    definition = e.defined(call.args[1])
+    while definition is not None and isinstance(definition[0].op, Op) and definition[0].op.name in ("strided_slice", "reshape"):
+        definition = e.defined(definition[0].args[0])
+    if definition is None or not isinstance(definition[0].op, Op) or definition[0].op.name != "qnn.dequantize":
         return None
-    node, scope = found
+    node, scope = definition
     codes, scales, zeros = (scope[a].data for a in node.args)  # type: ignore[index]
     rows, columns = (int(n) for n in call.args[1].checked_type.shape)  # type: ignore[union-attr]
     if any(v is None for v in (codes, scales, zeros)) or codes.dtype != "uint8" or codes.ndim != 2 or x.dtype != "float32":

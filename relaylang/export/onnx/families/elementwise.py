@@ -32,9 +32,9 @@ def rounded(e: Emitter, call: Call, x: Value) -> Value:
     if _integer(x):
         return e.op("Identity", x)
     size = e.op("Abs", x)
-    whole = e.op("Floor", size)
-    up = e.op("GreaterOrEqual", e.op("Sub", size, whole), e.scalar(0.5, x.dtype))
-    return e.op("Mul", e.op("Sign", x), e.op("Add", whole, e.cast(up, x.dtype, "bool")))
+    floor = e.op("Floor", size)
+    up = e.op("GreaterOrEqual", e.op("Sub", size, floor), e.scalar(0.5, x.dtype))
+    return e.op("Mul", e.op("Sign", x), e.op("Add", floor, e.cast(up, x.dtype, "bool")))
 
 
 def trunc(e: Emitter, call: Call, x: Value) -> Value:
@@ -100,8 +100,8 @@ def floor_divide(e: Emitter, call: Call, a: Value, b: Value) -> Value:
 
 
 def trunc_divide(e: Emitter, call: Call, a: Value, b: Value) -> Value:
-    found = e.op("Div", a, b, ty=a.type)
-    return found if _integer(a) else trunc(e, call, found)
+    quotient = e.op("Div", a, b, ty=a.type)
+    return quotient if _integer(a) else trunc(e, call, quotient)
 
 
 def trunc_mod(e: Emitter, call: Call, a: Value, b: Value) -> Value:
@@ -139,10 +139,10 @@ def clip(e: Emitter, call: Call, x: Value) -> Value:
 
 def cast(e: Emitter, call: Call, x: Value) -> Value:
     attrs: Any = call.attrs
-    made = e.op("Cast", x, to=e.kind(attrs.dtype))
+    converted = e.op("Cast", x, to=e.kind(attrs.dtype))
     if x.dtype in ("int8", "uint8") and "int" in attrs.dtype:
-        made.narrow = x
-    return made
+        converted.narrow = x
+    return converted
 
 
 def cast_like(e: Emitter, call: Call, x: Value, like: Value) -> Value:

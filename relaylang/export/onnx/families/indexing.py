@@ -29,15 +29,15 @@ def take(e: Emitter, call: Call, x: Value, indices: Value) -> Value:
     else:
         axis = attrs.axis % x.rank
         extent = x.shape[axis]
-    found = indices if indices.dtype == "uint64" else _index(e, indices)
-    inside = found.data is not None and isinstance(extent, int) and np.all((found.data >= 0) & (found.data < extent))
+    places = indices if indices.dtype == "uint64" else _index(e, indices)
+    inside = places.data is not None and isinstance(extent, int) and np.all((places.data >= 0) & (places.data < extent))
     if not inside and attrs.mode in ("clip", "wrap"):
-        last = _extent(e, x, axis, found.dtype)
+        last = _extent(e, x, axis, places.dtype)
         if attrs.mode == "wrap":
-            found = e.op("Mod", found, last)
+            places = e.op("Mod", places, last)
         else:
-            found = e.op("Max", e.op("Min", found, e.op("Sub", last, e.scalar(1, found.dtype))), e.scalar(0, found.dtype))
-    return e.op("Gather", x, _index(e, found), axis=axis)
+            places = e.op("Max", e.op("Min", places, e.op("Sub", last, e.scalar(1, places.dtype))), e.scalar(0, places.dtype))
+    return e.op("Gather", x, _index(e, places), axis=axis)
 
 
 def _extent(e: Emitter, x: Value, axis: int, dtype: str) -> Value:
@@ -109,8 +109,8 @@ def _sorted(which: int) -> Any:
     def rule(e: Emitter, call: Call, x: Value) -> Value:
         attrs: Any = call.attrs
         axis = attrs.axis % x.rank
-        made = _best(e, x, e.ints([x.extent(axis)], "k"), axis, attrs.is_ascend)
-        return e.cast(made[1], result(call).dtype, "int64") if which else made[0]
+        best = _best(e, x, e.ints([x.extent(axis)], "k"), axis, attrs.is_ascend)
+        return e.cast(best[1], result(call).dtype, "int64") if which else best[0]
 
     return rule
 
@@ -153,8 +153,8 @@ def _reduce(kind: str, name: str) -> Any:
             kinds = {"ReduceSum": "ReduceMax", "ReduceProd": "ReduceMin"}
             return e.op("Cast", e.op(kinds.get(kind, kind), e.cast(x, "int32"), places, keepdims=keep), to=e.kind("bool"))
         if x.dtype == "uint64" and kind in ("ReduceMax", "ReduceMin"):
-            made = e.op("Add", e.op(kind, _ordered(e, x), places, keepdims=keep), e.scalar(_LEAST, "int64"))
-            return e.op("Cast", made, to=e.kind("uint64"))
+            total = e.op("Add", e.op(kind, _ordered(e, x), places, keepdims=keep), e.scalar(_LEAST, "int64"))
+            return e.op("Cast", total, to=e.kind("uint64"))
         return narrow(e, x, lambda wide: e.op(kind, wide, places, keepdims=keep))
 
     return rule
@@ -181,8 +181,8 @@ def truth(kind: str, name: str) -> Any:
     """Whether all or any elements are not zero, in the data's element type."""
 
     def rule(e: Emitter, call: Call, x: Value) -> Value:
-        made = _reduce(kind, name)(e, call, e.cast(x, "bool"))
-        return e.cast(made, x.dtype, "bool")
+        reduced = _reduce(kind, name)(e, call, e.cast(x, "bool"))
+        return e.cast(reduced, x.dtype, "bool")
 
     return rule
 
@@ -218,12 +218,12 @@ def _arg(kind: str) -> Any:
         }.get(x.dtype, x.dtype)
         x = _ordered(e, x) if x.dtype == "uint64" else e.cast(x, wide)
         if len(axes) == 1:
-            made = e.op(kind, x, axis=axes[0], keepdims=int(bool(attrs.keepdims)), select_last_index=last)
-            return e.cast(made, dtype, "int64")
+            index = e.op(kind, x, axis=axes[0], keepdims=int(bool(attrs.keepdims)), select_last_index=last)
+            return e.cast(index, dtype, "int64")
         kept = [i for i in range(x.rank) if i not in axes]
         flat = e.reshape(e.transpose(x, [*kept, *axes]), [x.extent(i) for i in kept] + [-1])
-        made = e.op(kind, flat, axis=len(kept), keepdims=0, select_last_index=last)
-        return e.cast(e.reshape(made, shape_of(call)) if attrs.keepdims else made, dtype, "int64")
+        index = e.op(kind, flat, axis=len(kept), keepdims=0, select_last_index=last)
+        return e.cast(e.reshape(index, shape_of(call)) if attrs.keepdims else index, dtype, "int64")
 
     return rule
 
@@ -235,11 +235,11 @@ def variance(e: Emitter, call: Call, x: Value, mean: Value) -> Value:
         raise Unsupported("it is of integers, or of no elements")
     apart = e.op("Sub", x, mean)
     keep = int(bool(attrs.keepdims))
-    made = e.op("ReduceMean", e.op("Mul", apart, apart), e.ints(axes, "axes"), keepdims=keep)
+    mean_square = e.op("ReduceMean", e.op("Mul", apart, apart), e.ints(axes, "axes"), keepdims=keep)
     if not attrs.unbiased:
-        return made
+        return mean_square
     count = int(np.prod([x.static()[a] for a in axes]))
-    return e.op("Mul", made, e.scalar(count / max(count - 1, 1), x.dtype))
+    return e.op("Mul", mean_square, e.scalar(count / max(count - 1, 1), x.dtype))
 
 
 RULES = {

@@ -44,8 +44,8 @@ def _conv(count: int) -> Any:
         if "int" in x.dtype and "int" in w.dtype and "int" in dtype:
             return back(_whole_conv(e, data, kernel, dtype, attrs))
         wide = _wide(x, w, dtype)
-        made = e.op("Conv", e.cast(data, wide), e.cast(kernel, wide), bias, **attrs)
-        return e.cast(back(made), dtype, made.dtype)
+        conv_out = e.op("Conv", e.cast(data, wide), e.cast(kernel, wide), bias, **attrs)
+        return e.cast(back(conv_out), dtype, conv_out.dtype)
 
     return rule
 
@@ -60,7 +60,7 @@ def _wide(x: Value, w: Value, dtype: str) -> str:
 def _whole_conv(e: Emitter, x: Value, w: Value, dtype: str, attrs: dict[str, Any]) -> Value:
     """A convolution of integers. ONNX has that of 8 bits; wider numbers are sums of bytes, and the sums wrap alike."""
     wide = "int64" if "64" in dtype else "int32"
-    made: Value | None = None
+    total: Value | None = None
     for i, low in enumerate(_bytes(e, x)):
         for j, other in enumerate(_bytes(e, w)):
             if 8 * (i + j) >= int(wide[3:]):
@@ -69,9 +69,9 @@ def _whole_conv(e: Emitter, x: Value, w: Value, dtype: str, attrs: dict[str, Any
             part = e.cast(e.op("ConvInteger", data, kernel, at, zero, **attrs), wide)
             if i + j:
                 part = e.op("Mul", part, e.scalar(np.asarray(1 << 8 * (i + j)).astype(wide), wide))
-            made = part if made is None else e.op("Add", made, part)
-    assert made is not None
-    return e.cast(made, dtype, wide)
+            total = part if total is None else e.op("Add", total, part)
+    assert total is not None
+    return e.cast(total, dtype, wide)
 
 
 def _unsigned(e: Emitter, x: Value) -> tuple[Value, Value]:
@@ -91,12 +91,12 @@ def _bytes(e: Emitter, x: Value) -> list[Value]:
         return [x]
     if x.data is not None and x.data.size and -128 <= x.data.min() <= x.data.max() <= 127:
         return [e.array(x.data.astype(np.int8), x.name)]
-    rest, found, base = e.cast(x, "int64"), [], e.scalar(256, "int64")
+    rest, parts, base = e.cast(x, "int64"), [], e.scalar(256, "int64")
     for _ in range(np.dtype(x.dtype).itemsize - 1):
         low = e.op("Mod", rest, base)
-        found.append(e.cast(low, "uint8"))
+        parts.append(e.cast(low, "uint8"))
         rest = e.op("Div", e.op("Sub", rest, low), base)
-    return [*found, e.cast(e.op("Mod", rest, base), "uint8") if x.dtype.startswith("u") else e.cast(rest, "int8")]
+    return [*parts, e.cast(e.op("Mod", rest, base), "uint8") if x.dtype.startswith("u") else e.cast(rest, "int8")]
 
 
 def _conv_transpose(count: int) -> Any:
@@ -107,7 +107,7 @@ def _conv_transpose(count: int) -> Any:
         dtype = result(call).dtype
         wide = _wide(x, w, dtype)
         kernel = kernel_first(e, e.cast(w, wide), a.kernel_layout, "IO")
-        made = e.op(
+        conv_out = e.op(
             "ConvTranspose",
             e.cast(data, wide),
             kernel,
@@ -115,7 +115,7 @@ def _conv_transpose(count: int) -> Any:
             output_padding=(extra * count if len(extra) == 1 else extra)[:count],
             **geometry(a, count),
         )
-        return e.cast(back(made), dtype, made.dtype)
+        return e.cast(back(conv_out), dtype, conv_out.dtype)
 
     return rule
 
@@ -155,8 +155,8 @@ def _adaptive(kind: str, count: int) -> Any:
         a: Any = call.attrs
         data, back = channels_first(e, x, a.layout, a.out_layout)
         _elements(data)
-        given = a.output_size
-        out = many(given, count) if given is not None and given != () else None
+        output_size = a.output_size
+        out = many(output_size, count) if output_size is not None and output_size != () else None
         if out is not None and all(n == 1 for n in out):
             return back(e.op(f"Global{kind}", data))
         space = [x.extent(a.layout.index(c)) for c in a.layout if c in "DHW"]
@@ -170,8 +170,8 @@ def _adaptive(kind: str, count: int) -> Any:
 
 
 def dense(e: Emitter, call: Call, x: Value, w: Value) -> Value:
-    made = dense_of_blocks(e, call, x)
-    return _product(e, call, x, e.transpose(w, [1, 0])) if made is None else made
+    sparse = dense_of_blocks(e, call, x)
+    return _product(e, call, x, e.transpose(w, [1, 0])) if sparse is None else sparse
 
 
 def _product(e: Emitter, call: Call, x: Value, y: Value) -> Value:
@@ -197,10 +197,10 @@ def along(e: Emitter, v: Value, axis: int, rank: int) -> Value:
 
 def bias_add(e: Emitter, call: Call, x: Value, bias: Value) -> Value:
     a: Any = call.attrs
-    found = e.defined(call.args[0])
-    node = found[0] if found is not None else None
-    if found is not None and isinstance(node, Call) and isinstance(node.op, Op) and node.op.name == "nn.conv2d":
-        data, weight = (found[1][arg] for arg in node.args)  # type: ignore[index]
+    definition = e.defined(call.args[0])
+    node = definition[0] if definition is not None else None
+    if definition is not None and isinstance(node, Call) and isinstance(node.op, Op) and node.op.name == "nn.conv2d":
+        data, weight = (definition[1][arg] for arg in node.args)  # type: ignore[index]
         layout = node.attrs.out_layout or node.attrs.data_layout
         if a.axis % x.rank == layout.find("C") and data.dtype == weight.dtype == bias.dtype == x.dtype == "float32":
             return _conv(2)(e, node, data, weight, bias)  # a layer without the bias is dropped where nothing else takes it
@@ -243,8 +243,8 @@ def batch_norm(e: Emitter, call: Call, x: Value, gamma: Value, beta: Value, mean
     order.insert(min(1, x.rank - 1), axis)
     data = e.transpose(x, order)
     scale, shift = _parameter(e, gamma, a.scale, 1), _parameter(e, beta, a.center, 0)
-    made = e.op("BatchNormalization", data, scale, shift, mean, var, epsilon=float(a.epsilon))
-    return [e.transpose(Value(made.name, data.type), [order.index(i) for i in range(x.rank)]), mean, var]
+    normalised = e.op("BatchNormalization", data, scale, shift, mean, var, epsilon=float(a.epsilon))
+    return [e.transpose(Value(normalised.name, data.type), [order.index(i) for i in range(x.rank)]), mean, var]
 
 
 def instance_norm(e: Emitter, call: Call, x: Value, gamma: Value, beta: Value) -> Value:
@@ -253,10 +253,10 @@ def instance_norm(e: Emitter, call: Call, x: Value, gamma: Value, beta: Value) -
     order = [i for i in range(x.rank) if i != axis]
     order.insert(1, axis)
     data = e.transpose(x, order)
-    made = e.op(
+    normalised = e.op(
         "InstanceNormalization", data, _parameter(e, gamma, a.scale, 1), _parameter(e, beta, a.center, 0), epsilon=float(a.epsilon)
     )
-    return e.transpose(Value(made.name, data.type), [order.index(i) for i in range(x.rank)])
+    return e.transpose(Value(normalised.name, data.type), [order.index(i) for i in range(x.rank)])
 
 
 def layer_norm(e: Emitter, call: Call, x: Value, gamma: Value, beta: Value) -> Value:
@@ -268,8 +268,8 @@ def layer_norm(e: Emitter, call: Call, x: Value, gamma: Value, beta: Value) -> V
     ones = e.ints([axis], "axes")
     apart = e.op("Sub", x, e.op("ReduceMean", x, ones, keepdims=1))
     spread = e.op("ReduceMean", e.op("Mul", apart, apart), ones, keepdims=1)
-    made = e.op("Div", apart, e.op("Sqrt", e.op("Add", spread, e.scalar(a.epsilon, x.dtype))))
-    return e.op("Add", e.op("Mul", made, along(e, scale, axis, x.rank)), along(e, shift, axis, x.rank))
+    normalised = e.op("Div", apart, e.op("Sqrt", e.op("Add", spread, e.scalar(a.epsilon, x.dtype))))
+    return e.op("Add", e.op("Mul", normalised, along(e, scale, axis, x.rank)), along(e, shift, axis, x.rank))
 
 
 def group_norm(e: Emitter, call: Call, x: Value, gamma: Value, beta: Value) -> Value:
@@ -286,8 +286,8 @@ def lrn(e: Emitter, call: Call, x: Value) -> Value:
         raise Unsupported("its axis is not 1")
     # onnxruntime has a kernel for images alone.
     image = x if x.rank == 4 else e.reshape(x, [0, 0, -1, 1])
-    made = e.op("LRN", image, size=a.size, alpha=float(a.alpha), beta=float(a.beta), bias=float(a.bias))
-    return made if x.rank == 4 else e.reshape(made, x.static("its data"))
+    normalised = e.op("LRN", image, size=a.size, alpha=float(a.alpha), beta=float(a.beta), bias=float(a.bias))
+    return normalised if x.rank == 4 else e.reshape(normalised, x.static("its data"))
 
 
 def l2_normalize(e: Emitter, call: Call, x: Value) -> Value:
@@ -342,11 +342,11 @@ def resize(e: Emitter, call: Call, x: Value, *_: Value) -> Value:
         raise Unsupported("it has no region to crop")
     if mode == "tf_crop_and_resize":
         count = len(order) - 2
-        given = [float(v) for v in a.roi]
-        roi = e.array(np.asarray([0, 0, *given[:count], 1, 1, *given[count:]], np.float32), "roi")
+        roi_values = [float(v) for v in a.roi]
+        roi = e.array(np.asarray([0, 0, *roi_values[:count], 1, 1, *roi_values[count:]], np.float32), "roi")
         attrs["extrapolation_value"] = float(a.extrapolation_value)
-    made = _copied(e, data, lambda part: e.op("Resize", part, roi, None, e.ints(sizes, "sizes"), **attrs))
-    return e.cast(back(made), result(call).dtype, x.dtype)
+    resized = _copied(e, data, lambda part: e.op("Resize", part, roi, None, e.ints(sizes, "sizes"), **attrs))
+    return e.cast(back(resized), result(call).dtype, x.dtype)
 
 
 def _copied(e: Emitter, x: Value, copy: Callable[[Value], Value]) -> Value:
@@ -359,8 +359,8 @@ def _copied(e: Emitter, x: Value, copy: Callable[[Value], Value]) -> Value:
     low = e.op("Cast", wide, to=e.kind("int32"))
     high = e.op("Div", e.op("Sub", wide, e.op("Cast", low, to=e.kind("int64"))), above)
     parts = [e.op("Cast", copy(part), to=e.kind("int64")) for part in (low, e.op("Cast", high, to=e.kind("int32")))]
-    made = e.op("Add", e.op("Mul", parts[1], above), parts[0])
-    return e.op("Cast", made, to=e.kind("uint64")) if x.dtype == "uint64" else made
+    joined = e.op("Add", e.op("Mul", parts[1], above), parts[0])
+    return e.op("Cast", joined, to=e.kind("uint64")) if x.dtype == "uint64" else joined
 
 
 def dyn_resize(e: Emitter, call: Call, x: Value, size: Value, roi: Value) -> Value:
@@ -373,8 +373,8 @@ def dyn_resize(e: Emitter, call: Call, x: Value, size: Value, roi: Value) -> Val
         attrs["nearest_mode"] = _nearest(a.rounding_method, a.coordinate_transformation_mode)
     if attrs["mode"] == "cubic":
         attrs |= {"cubic_coeff_a": float(a.cubic_alpha), "exclude_outside": int(a.cubic_exclude or 0)}
-    made = _copied(e, x, lambda part: e.op("Resize", part, None, None, sizes, **attrs))
-    return e.cast(made, result(call).dtype, x.dtype)
+    resized = _copied(e, x, lambda part: e.op("Resize", part, None, None, sizes, **attrs))
+    return e.cast(resized, result(call).dtype, x.dtype)
 
 
 def _nearest(rounding: str, mode: str) -> str:
@@ -429,13 +429,13 @@ def non_max_suppression(e: Emitter, call: Call, boxes: Value, scores: Value, mos
     operands = [e.cast(boxes, "float32"), e.cast(scores, "float32")]
     limits = [count, overlap, e.cast(least, "float32")]
     rows = e.op("NonMaxSuppression", *operands, *[e.reshape(v, [1]) for v in limits], ty=TensorType((-1, 3), "int64"))
-    found = e.op("Shape", rows, end=1)
+    row_count = e.op("Shape", rows, end=1)
     classes = e.op("ReduceProd", e.op("Shape", scores, end=2), e.ints([0]), keepdims=1)
     every = e.op("Mul", e.op("Shape", boxes, start=1, end=2), classes)
-    widths = e.op("Concat", e.ints([0, 0]), e.op("Sub", every, found), e.ints([0]), axis=0)
-    made = e.op("Pad", rows, widths)
-    e.padded[made.name] = rows, found
-    return [made, found]
+    widths = e.op("Concat", e.ints([0, 0]), e.op("Sub", every, row_count), e.ints([0]), axis=0)
+    padded = e.op("Pad", rows, widths)
+    e.padded[padded.name] = rows, row_count
+    return [padded, row_count]
 
 
 RULES = {

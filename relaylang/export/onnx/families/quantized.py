@@ -38,14 +38,14 @@ def quantize(e: Emitter, call: Call, x: Value, scale: Value, zero: Value) -> Val
 
 def dequantize(e: Emitter, call: Call, x: Value, scale: Value, zero: Value) -> Value:
     attrs: Any = call.attrs
-    made = e.op("DequantizeLinear", x, scale, _zero(e, zero, x.dtype, scale), axis=attrs.axis % max(x.rank, 1))
-    return e.cast(made, result(call).dtype, "float32")
+    real = e.op("DequantizeLinear", x, scale, _zero(e, zero, x.dtype, scale), axis=attrs.axis % max(x.rank, 1))
+    return e.cast(real, result(call).dtype, "float32")
 
 
 def _real(e: Emitter, x: Value, scale: Value, zero: Value, axis: int = -1) -> Value:
-    made = e.op("DequantizeLinear", x, scale, _zero(e, zero, x.dtype, scale), axis=axis % max(x.rank, 1))
-    made.type = TensorType(x.type.shape, "float32")
-    return made
+    real = e.op("DequantizeLinear", x, scale, _zero(e, zero, x.dtype, scale), axis=axis % max(x.rank, 1))
+    real.type = TensorType(x.type.shape, "float32")
+    return real
 
 
 def _whole(e: Emitter, call: Call, x: Value, scale: Value, zero: Value) -> Value:
@@ -97,7 +97,7 @@ def conv2d(e: Emitter, call: Call, x: Value, w: Value, x_zero: Value, w_zero: Va
     a: Any = call.attrs
     data, back = channels_first(e, x, a.data_layout, a.out_layout)
     kernel = kernel_first(e, w, a.kernel_layout, "OI")
-    made = e.op(
+    sums = e.op(
         "ConvInteger",
         data,
         kernel,
@@ -106,7 +106,7 @@ def conv2d(e: Emitter, call: Call, x: Value, w: Value, x_zero: Value, w_zero: Va
         group=a.groups,
         **geometry(a, 2),
     )
-    return e.cast(back(made), result(call).dtype, "int32")
+    return e.cast(back(sums), result(call).dtype, "int32")
 
 
 def dense(e: Emitter, call: Call, x: Value, w: Value, x_zero: Value, w_zero: Value, *_: Value) -> Value:
@@ -125,17 +125,17 @@ def batch_matmul(e: Emitter, call: Call, x: Value, y: Value, x_zero: Value, y_ze
 def requantize(e: Emitter, call: Call, x: Value, scale: Value, zero: Value, out_scale: Value, out_zero: Value) -> Value:
     dtype = result(call).dtype
     if dtype in ("int8", "uint8") and zero.data is not None and not zero.data.any():
-        made = _fused(e, call, scale, out_scale, _zero(e, out_zero, dtype, out_scale))
-        if made is not None:
-            return made
+        fused = _fused(e, call, scale, out_scale, _zero(e, out_zero, dtype, out_scale))
+        if fused is not None:
+            return fused
     attrs: Any = call.attrs
     if zero.data is not None and zero.data.any() and x.dtype == "int32":
         x, zero = e.op("Sub", x, e.cast(zero, "int32"), ty=x.type), e.scalar(0, "int32")
         zero = e.array(np.zeros(scale.static(), np.int32), "zero")
     real = _real(e, x, scale, zero, attrs.axis)
     if dtype == "int32":  # QuantizeLinear makes 8 and 16 bits
-        whole = e.cast(e.op("Round", e.op("Div", real, out_scale, ty=real.type), ty=real.type), "int32")
-        return whole if out_zero.data is not None and not out_zero.data.any() else e.op("Add", whole, out_zero, ty=whole.type)
+        rounded = e.cast(e.op("Round", e.op("Div", real, out_scale, ty=real.type), ty=real.type), "int32")
+        return rounded if out_zero.data is not None and not out_zero.data.any() else e.op("Add", rounded, out_zero, ty=rounded.type)
     return e.op("QuantizeLinear", real, out_scale, _zero(e, out_zero, dtype, out_scale))
 
 
@@ -157,20 +157,20 @@ def _of_channels(e: Emitter, bias: Value, axis: int | None, channel: int) -> Val
 
 def _fused(e: Emitter, call: Call, scale: Value, out_scale: Value, out_zero: Value) -> Value | None:
     """requantize(bias_add(qnn.conv2d)) as QLinearConv, requantize(qnn.dense) as QLinearMatMul; None for other sums."""
-    found = e.defined(call.args[0])
+    definition = e.defined(call.args[0])
     bias: Value | None = None
-    if found is not None and _name(found[0]) in ("nn.bias_add", "add"):
-        node, scope = found
-        found = e.defined(node.args[0])
+    if definition is not None and _name(definition[0]) in ("nn.bias_add", "add"):
+        node, scope = definition
+        definition = e.defined(node.args[0])
         bias = scope.get(node.args[1]) if isinstance(node.args[1], Var) else None
         axis = getattr(node.attrs, "axis", None)
-        if found is None or bias is None:
+        if definition is None or bias is None:
             return None
     else:
         axis = None
-    if found is None or _name(found[0]) not in ("qnn.conv2d", "qnn.dense"):
+    if definition is None or _name(definition[0]) not in ("qnn.conv2d", "qnn.dense"):
         return None
-    node, scope = found
+    node, scope = definition
     x, w, x_zero, w_zero, x_scale, w_scale = [scope[a] for a in node.args]  # type: ignore[index]
     if any(v.data is None for v in (x_zero, w_zero, scale)) or x.dtype not in ("int8", "uint8") or w.dtype not in ("int8", "uint8"):
         return None
@@ -188,7 +188,7 @@ def _fused(e: Emitter, call: Call, scale: Value, out_scale: Value, out_zero: Val
             return None
     data, back = channels_first(e, x, a.data_layout, a.out_layout)
     kernel = kernel_first(e, w, a.kernel_layout, "OI")
-    made = e.op(
+    fused = e.op(
         "QLinearConv",
         data,
         left,
@@ -203,7 +203,7 @@ def _fused(e: Emitter, call: Call, scale: Value, out_scale: Value, out_zero: Val
         **geometry(a, 2),
         ty=TensorType(data.type.shape, result(call).dtype),
     )
-    return back(made)
+    return back(fused)
 
 
 def _name(call: Any) -> str:

@@ -13,8 +13,8 @@ from relaylang.ir import Call
 def _layer(kind: str, results: int) -> Any:
     def rule(e: Emitter, call: Call, *operands: Value) -> Any:
         attrs: Any = call.attrs
-        given = dict(zip(attrs.operands, operands))
-        return e.op(kind, *[given.get(name) for name in OPERANDS], outputs=results, **attrs.attrs)
+        by_name = dict(zip(attrs.operands, operands))
+        return e.op(kind, *[by_name.get(name) for name in OPERANDS], outputs=results, **attrs.attrs)
 
     return rule
 

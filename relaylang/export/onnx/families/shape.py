@@ -115,10 +115,10 @@ def tile(e: Emitter, call: Call, x: Value, *_: Value) -> Value:
 def dyn_tile(e: Emitter, call: Call, x: Value, reps: Value) -> Value:
     count = reps.extent(0)
     x = e.unsqueeze(x, list(range(count - x.rank))) if count > x.rank else x
-    whole = e.cast(reps, "int64")
+    repeats = e.cast(reps, "int64")
     if count < x.rank:
-        whole = e.op("Concat", e.ints([1] * (x.rank - count)), whole, axis=0)
-    return e.op("Tile", x, whole)
+        repeats = e.op("Concat", e.ints([1] * (x.rank - count)), repeats, axis=0)
+    return e.op("Tile", x, repeats)
 
 
 def dyn_pad(e: Emitter, call: Call, x: Value, widths: Value, value: Value) -> Value:
@@ -204,8 +204,8 @@ def _hot(e: Emitter, call: Call, indices: Value, on: Value, off: Value, depth: V
         wide, axis = e.unsqueeze(wide, [0]), 1
     within = e.op("Where", e.op("Less", wide, e.scalar(0, "int64")), depth, wide)  # `depth` itself is beyond
     hot = e.op("OneHot", within, depth, e.ints([0, 1], "values"), axis=axis)
-    made = e.op("Where", e.cast(hot, "bool", "int64"), e.cast(on, dtype), e.cast(off, dtype))
-    return made if indices.rank else e.op("Squeeze", made, e.ints([0], "axes"))
+    encoded = e.op("Where", e.cast(hot, "bool", "int64"), e.cast(on, dtype), e.cast(off, dtype))
+    return encoded if indices.rank else e.op("Squeeze", encoded, e.ints([0], "axes"))
 
 
 def extents_of(e: Emitter, call: Call, x: Value) -> Value:
@@ -233,8 +233,8 @@ def split(e: Emitter, call: Call, x: Value) -> list[Value]:
     attrs: Any = call.attrs
     axis = attrs.axis % x.rank
     sizes = [b - a for a, b in cuts(call, x.extent(axis))]
-    made = e.op("Split", x, e.ints(sizes, "sizes"), axis=axis, outputs=len(sizes))
-    return made if isinstance(made, list) else [made]
+    parts = e.op("Split", x, e.ints(sizes, "sizes"), axis=axis, outputs=len(sizes))
+    return parts if isinstance(parts, list) else [parts]
 
 
 def strided_slice(e: Emitter, call: Call, x: Value) -> Value:

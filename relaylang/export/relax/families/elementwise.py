@@ -17,9 +17,9 @@ def rounded(e: Emitter, call: Call, x: Value) -> Value:
     if "float" not in x.dtype:
         return x
     size = e.same("abs", x)
-    whole = e.same("floor", size)
-    up = e.compare("greater_equal", e.same("subtract", size, whole), e.scalar(0.5, x.dtype))
-    return e.same("multiply", e.same("sign", x), e.same("add", whole, e.cast(up, x.dtype)))
+    floor = e.same("floor", size)
+    up = e.compare("greater_equal", e.same("subtract", size, floor), e.scalar(0.5, x.dtype))
+    return e.same("multiply", e.same("sign", x), e.same("add", floor, e.cast(up, x.dtype)))
 
 
 def two(name: str) -> Any:
@@ -49,8 +49,8 @@ def trunc_divide(e: Emitter, call: Call, a: Value, b: Value) -> Value:
         return e.same("trunc", e.same("divide", a, b))
     if a.dtype.startswith("u"):
         return e.same("floor_divide", a, b)
-    whole = e.same("floor_divide", e.same("abs", a), e.same("abs", b))
-    return e.same("multiply", e.same("multiply", e.same("sign", a), e.same("sign", b)), whole)
+    quotient = e.same("floor_divide", e.same("abs", a), e.same("abs", b))
+    return e.same("multiply", e.same("multiply", e.same("sign", a), e.same("sign", b)), quotient)
 
 
 def divide(e: Emitter, call: Call, a: Value, b: Value) -> Value:

@@ -148,10 +148,10 @@ def batch_norm(e: Emitter, call: Call, x: Value, gamma: Value, beta: Value, mean
     return [e.fields("normalised", text, types)[0], mean, var]
 
 
-def _norm(e: Emitter, call: Call, name: str, given: list[Value], place: str) -> Value:
+def _norm(e: Emitter, call: Call, name: str, operands: list[Value], place: str) -> Value:
     """TVM's normalisations do not look at center and scale, so unused operands are zeros and ones."""
     a: Any = call.attrs
-    x, gamma, beta = given
+    x, gamma, beta = operands
     if not a.scale:
         gamma = e.array(np.ones(gamma.static(), np.dtype(gamma.dtype)), gamma.dtype, "ones")
     if not a.center:

@@ -100,11 +100,11 @@ def sliced(e: Emitter, x: Value, axes: list[int], begin: list[int], end: list[in
 def split(e: Emitter, call: Call, x: Value) -> list[Value]:
     a: Any = call.attrs
     axis = a.axis % x.rank
-    made = []
+    parts = []
     for begin, end in cuts(call, x.extent(axis)):
         extents = [end - begin if i == axis else n for i, n in enumerate(x.static())]
-        made.append(sliced(e, x, [axis], [begin], [end], [1], extents))
-    return made
+        parts.append(sliced(e, x, [axis], [begin], [end], [1], extents))
+    return parts
 
 
 def strided_slice(e: Emitter, call: Call, x: Value) -> Value:
@@ -244,8 +244,8 @@ def reduction(name: str) -> Any:
             raise Unsupported("the mean of integers has another type")
         if x.dtype == "bool":
             kind = {"all": "min", "any": "max"}.get(name, name)
-            made = e.op(f"R.{kind}({e.cast(x, 'int32').name}, axis={axes}, keepdims={bool(a.keepdims)})", shape_of(call), "int32")
-            return e.cast(made, "bool")
+            reduced = e.op(f"R.{kind}({e.cast(x, 'int32').name}, axis={axes}, keepdims={bool(a.keepdims)})", shape_of(call), "int32")
+            return e.cast(reduced, "bool")
         return e.op(f"R.{name}({x.name}, axis={axes}, keepdims={bool(a.keepdims)})", shape_of(call), x.dtype)
 
     return rule
@@ -262,8 +262,8 @@ def extreme(name: str) -> Any:
                 raise Unsupported("it reduces several axes, not all")
             x, axes = e.reshape(x, [math.prod(x.static())]), [0]
         extents = [n for i, n in enumerate(x.static()) if i != axes[0]]
-        made = e.op(f"R.{name}({x.name}, axis={axes[0]}, keepdims=False)", extents, "int64")
-        return e.reshape(e.cast(made, result(call).dtype), shape_of(call))
+        index = e.op(f"R.{name}({x.name}, axis={axes[0]}, keepdims=False)", extents, "int64")
+        return e.reshape(e.cast(index, result(call).dtype), shape_of(call))
 
     return rule
 
@@ -275,11 +275,11 @@ def variance(e: Emitter, call: Call, x: Value, mean: Value) -> Value:
         mean = e.reshape(mean, [1 if i in axes else n for i, n in enumerate(x.static())])
     apart = e.same("subtract", x, mean)
     square = e.same("multiply", apart, apart)
-    made = e.op(f"R.mean({square.name}, axis={axes}, keepdims={bool(a.keepdims)})", shape_of(call), x.dtype)
+    mean_square = e.op(f"R.mean({square.name}, axis={axes}, keepdims={bool(a.keepdims)})", shape_of(call), x.dtype)
     if not a.unbiased:
-        return made
+        return mean_square
     count = math.prod(x.static()[i] for i in axes)
-    return e.same("multiply", made, e.scalar(count / max(count - 1, 1), x.dtype))
+    return e.same("multiply", mean_square, e.scalar(count / max(count - 1, 1), x.dtype))
 
 
 RULES = {

@@ -67,22 +67,22 @@ def floor_divide(e: Emitter, call: Call, a: Value, b: Value) -> Value:
     if is_real(a.dtype):
         return e.same("floor", e.two("divide", a, b))
     a, b = e.together(a, b)
-    whole = e.same("divide", a, b)
+    quotient = e.same("divide", a, b)
     if a.dtype.startswith("u"):
-        return whole
+        return quotient
     rest = e.same("remainder", a, b)
     apart = e.same("and", e.compare("NE", rest, e.splat(0, rest)), e.compare("LT", e.same("xor", rest, b), e.splat(0, rest)))
-    return e.select(apart, e.same("subtract", whole, e.splat(1, whole)), whole)
+    return e.select(apart, e.same("subtract", quotient, e.splat(1, quotient)), quotient)
 
 
 def floor_mod(e: Emitter, call: Call, a: Value, b: Value) -> Value:
-    whole = floor_divide(e, call, a, b)
-    return e.two("subtract", a, e.two("multiply", whole, b))
+    quotient = floor_divide(e, call, a, b)
+    return e.two("subtract", a, e.two("multiply", quotient, b))
 
 
 def trunc_divide(e: Emitter, call: Call, a: Value, b: Value) -> Value:
-    made = e.two("divide", a, b)
-    return trunc(e, call, made)
+    quotient = e.two("divide", a, b)
+    return trunc(e, call, quotient)
 
 
 def shift(name: str) -> Any:

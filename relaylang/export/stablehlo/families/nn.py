@@ -26,8 +26,8 @@ def _numbers(layout: str, letters: str) -> str:
 
 def _pairs(padding: Any, count: int) -> list[list[int]]:
     """Padding before and behind each axis."""
-    given = pads(padding, count)
-    return [list(p) for p in zip(given[:count], given[count:])]
+    flat_pads = pads(padding, count)
+    return [list(p) for p in zip(flat_pads[:count], flat_pads[count:])]
 
 
 def convolution(e: Emitter, call: Call, x: Value, w: Value) -> Value:
@@ -131,8 +131,8 @@ def adaptive(mean: bool) -> Any:
                 raise Unsupported("its windows have several sizes")
             sizes[axis] = x.static()[axis] // out[axis]
         nothing = [(0, 0)] * x.rank
-        made = e.window(x, 0 if mean else limits(x.dtype)[0], "add" if mean else "maximum", sizes, sizes, [1] * x.rank, nothing)
-        return e.two("divide", made, e.scalar(math.prod(sizes), x.dtype)) if mean else made
+        pooled = e.window(x, 0 if mean else limits(x.dtype)[0], "add" if mean else "maximum", sizes, sizes, [1] * x.rank, nothing)
+        return e.two("divide", pooled, e.scalar(math.prod(sizes), x.dtype)) if mean else pooled
 
     return rule
 

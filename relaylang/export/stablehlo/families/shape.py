@@ -36,8 +36,8 @@ def repeat(e: Emitter, call: Call, x: Value) -> Value:
         axis = a.axis % x.rank
     shape = list(x.static())
     wide = [*shape[: axis + 1], a.repeats, *shape[axis + 1 :]]
-    made = e.broadcast(x, wide, [i if i <= axis else i + 1 for i in range(x.rank)])
-    return e.reshape(made, shape_of(call))
+    repeated = e.broadcast(x, wide, [i if i <= axis else i + 1 for i in range(x.rank)])
+    return e.reshape(repeated, shape_of(call))
 
 
 def tile(e: Emitter, call: Call, x: Value) -> Value:
@@ -57,9 +57,9 @@ def reverse(e: Emitter, call: Call, x: Value) -> Value:
 
 
 def reversed_along(e: Emitter, x: Value, axes: Sequence[int]) -> Value:
-    made = e.new(x.static(), x.dtype)
-    e.line(f"%{made.name} = stablehlo.reverse %{x.name}, dims = {list(axes)} : {written(x.type)}")
-    return made
+    value = e.new(x.static(), x.dtype)
+    e.line(f"%{value.name} = stablehlo.reverse %{x.name}, dims = {list(axes)} : {written(x.type)}")
+    return value
 
 
 def zeros(value: float) -> Any:
@@ -116,12 +116,12 @@ def stack(e: Emitter, call: Call, parts: list[Value]) -> Value:
 def split(e: Emitter, call: Call, x: Value) -> list[Value]:
     a: Any = call.attrs
     axis = a.axis % x.rank
-    made = []
+    parts = []
     for begin, end in cuts(call, x.extent(axis)):
         first = [begin if i == axis else 0 for i in range(x.rank)]
         last = [end if i == axis else n for i, n in enumerate(x.static())]
-        made.append(e.slice(x, first, last, [1] * x.rank))
-    return made
+        parts.append(e.slice(x, first, last, [1] * x.rank))
+    return parts
 
 
 def strided_slice(e: Emitter, call: Call, x: Value) -> Value:
@@ -136,8 +136,8 @@ def strided_slice(e: Emitter, call: Call, x: Value) -> Value:
             turned.append(axis)
         else:
             first[axis], last[axis], by[axis] = at, max(to, at), step
-    made = e.slice(x, first, last, by)
-    return reversed_along(e, made, turned) if turned else made
+    sliced = e.slice(x, first, last, by)
+    return reversed_along(e, sliced, turned) if turned else sliced
 
 
 def slice_like(e: Emitter, call: Call, x: Value, like: Value) -> Value:
@@ -252,11 +252,11 @@ def _scatter(e: Emitter, x: Value, places: Value, updates: Value, how: str) -> V
         raise Unsupported(f"StableHLO has no {how} of updates")
     count, outer = places.static()[-1], places.rank - 1
     windows = list(range(outer, updates.rank))
-    made = e.new(x.static(), x.dtype)
+    value = e.new(x.static(), x.dtype)
     one = written(TensorType((), x.dtype))
     old, new, both = (e.unique(n) for n in ("old", "new", "both"))
     e.line(
-        f'%{made.name} = "stablehlo.scatter"(%{x.name}, %{places.name}, %{updates.name}) <{{scatter_dimension_numbers = '
+        f'%{value.name} = "stablehlo.scatter"(%{x.name}, %{places.name}, %{updates.name}) <{{scatter_dimension_numbers = '
         f"#stablehlo.scatter<update_window_dims = {windows}, inserted_window_dims = {list(range(count))}, "
         f"scatter_dims_to_operand_dims = {list(range(count))}, index_vector_dim = {outer}>, "
         "indices_are_sorted = false, unique_indices = false}> ({"
@@ -266,7 +266,7 @@ def _scatter(e: Emitter, x: Value, places: Value, updates: Value, how: str) -> V
         e.line(f"  %{both} = stablehlo.{_REGIONS[how]} %{old}, %{new} : {one}")
     e.line(f"  stablehlo.return %{both if _REGIONS[how] else new} : {one}")
     e.line(f"}}) : ({written(x.type)}, {written(places.type)}, {written(updates.type)}) -> {written(x.type)}")
-    return made
+    return value
 
 
 def scatter_elements(e: Emitter, call: Call, x: Value, indices: Value, updates: Value) -> Value:
@@ -284,11 +284,11 @@ def scatter_nd(e: Emitter, call: Call, x: Value, indices: Value, updates: Value)
 def _sorted(e: Emitter, x: Value, axis: int, ascending: bool, dtype: str) -> tuple[Value, Value]:
     """Values in order, and their places. Equal values keep their order, also where a tool does not sort stably."""
     places = e.iota(x.static(), axis, dtype)
-    made = e.new(x.static(), x.dtype)
+    value = e.new(x.static(), x.dtype)
     one, at = written(TensorType((), x.dtype)), written(TensorType((), dtype))
     names = [e.unique(n) for n in ("a", "b", "p", "q", "before", "same", "first", "tie", "less")]
     kind = "FLOAT" if is_real(x.dtype) else "UNSIGNED" if x.dtype.startswith(("u", "b")) else "SIGNED"
-    e.line(f'%{made.name}:2 = "stablehlo.sort"(%{x.name}, %{places.name}) <{{dimension = {axis} : i64, is_stable = true}}> ({{')
+    e.line(f'%{value.name}:2 = "stablehlo.sort"(%{x.name}, %{places.name}) <{{dimension = {axis} : i64, is_stable = true}}> ({{')
     e.line(f"^bb0(%{names[0]}: {one}, %{names[1]}: {one}, %{names[2]}: {at}, %{names[3]}: {at}):")
     way = "LT" if ascending else "GT"
     before, same, first, tie, less = names[4:]
@@ -300,7 +300,7 @@ def _sorted(e: Emitter, x: Value, axis: int, ascending: bool, dtype: str) -> tup
     e.line(f"  stablehlo.return %{less} : tensor<i1>")
     both = f"{written(x.type)}, {written(places.type)}"
     e.line(f"}}) : ({both}) -> ({both})")
-    return Value(f"{made.name}#0", x.type), Value(f"{made.name}#1", places.type)
+    return Value(f"{value.name}#0", x.type), Value(f"{value.name}#1", places.type)
 
 
 def topk(e: Emitter, call: Call, x: Value) -> Any:
@@ -318,8 +318,8 @@ def topk(e: Emitter, call: Call, x: Value) -> Any:
 def sorting(which: int) -> Any:
     def rule(e: Emitter, call: Call, x: Value) -> Value:
         a: Any = call.attrs
-        made = _sorted(e, x, a.axis % x.rank, bool(a.is_ascend), "int32")[which]
-        return e.cast(made, result(call).dtype)
+        sorted_values = _sorted(e, x, a.axis % x.rank, bool(a.is_ascend), "int32")[which]
+        return e.cast(sorted_values, result(call).dtype)
 
     return rule
 
@@ -332,14 +332,14 @@ def _reduction(how: str, initial: Any) -> Any:
         if x.dtype == "bool":
             names = {"maximum": "or", "minimum": "and", "add": "xor", "multiply": "and"}
             start = {"or": False, "xor": False, "and": True}[names.get(how, how)]
-            made = e.reduce(x, axes_of(call, x.rank), names.get(how, how), start)
+            reduced = e.reduce(x, axes_of(call, x.rank), names.get(how, how), start)
         else:
             axes = axes_of(call, x.rank)
             start = limits(x.dtype)[initial] if how in ("maximum", "minimum") else initial
             if 0 in [x.shape[i] for i in axes]:
                 start = of_nothing(name_of(call), x.dtype)
-            made = e.reduce(x, axes, how, start)
-        return e.reshape(made, shape_of(call))
+            reduced = e.reduce(x, axes, how, start)
+        return e.reshape(reduced, shape_of(call))
 
     return rule
 
@@ -376,8 +376,8 @@ def _extreme(ascending: bool) -> Any:
         places = e.iota(x.static(), axes[0], "int32")
         last = bool(a.select_last_index)
         held = e.select(same, places, e.splat(-1 if last else np.iinfo(np.int32).max, places))
-        made = e.reduce(held, axes, "maximum" if last else "minimum", -1 if last else np.iinfo(np.int32).max)
-        return e.reshape(e.cast(made, result(call).dtype), shape_of(call))
+        index = e.reduce(held, axes, "maximum" if last else "minimum", -1 if last else np.iinfo(np.int32).max)
+        return e.reshape(e.cast(index, result(call).dtype), shape_of(call))
 
     return rule
 

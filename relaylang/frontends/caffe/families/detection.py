@@ -27,13 +27,13 @@ def _shapes(n: Node, p: Any) -> list[tuple[float, float]]:
             raise Malformed(f"it has the aspect ratio {ratio}")
         if all(abs(ratio - other) >= 1e-6 for other in ratios):
             ratios += [ratio, 1 / ratio] if p.flip else [ratio]
-    found: list[tuple[float, float]] = []
+    boxes: list[tuple[float, float]] = []
     for at, low in enumerate(map(int, least)):  # Caffe cuts sizes off to whole numbers.
-        found.append((low, low))
+        boxes.append((low, low))
         if most:
-            found.append((math.sqrt(low * int(most[at])),) * 2)
-        found += [(low * math.sqrt(r), low / math.sqrt(r)) for r in ratios if abs(r - 1) >= 1e-6]
-    return found
+            boxes.append((math.sqrt(low * int(most[at])),) * 2)
+        boxes += [(low * math.sqrt(r), low / math.sqrt(r)) for r in ratios if abs(r - 1) >= 1e-6]
+    return boxes
 
 
 def prior_box(n: Node, x: Expr, picture: Expr | None = None) -> Any:
@@ -131,9 +131,9 @@ def _best(b: Builder, rows: Expr, kept: list[int], batch: int, most: int, limit:
     labels = np.broadcast_to(b.arrays.repeat(np.array(kept, np.float32), most)[:, None], (batch, total, 1))
     pictures = np.broadcast_to(b.arrays.arange(batch, dtype=np.float32)[:, None, None], (batch, total, 1))
     score = b.slice(rows, [0], [1], [2])
-    found = b.op("greater_equal", score, 0.0)
+    chosen = b.op("greater_equal", score, 0.0)
     full = b.concat([b.const(np.ascontiguousarray(pictures)), b.const(np.ascontiguousarray(labels)), rows], 2)
-    full = b.op("where", found, full, b.const(-1.0, "float32"))
+    full = b.op("where", chosen, full, b.const(-1.0, "float32"))
     full = b.concat([full, b.const(b.arrays.full((batch, 1, 7), -1.0, np.float32))], 1)  # The last row stands for no box.
     places = b.op("topk", b.squeeze(score, [2]), k=count, axis=1, ret_type="indices", is_ascend=False, dtype="int32")
     scores = b.op("gather", b.squeeze(score, [2]), places, axis=1)

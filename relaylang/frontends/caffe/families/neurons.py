@@ -27,10 +27,10 @@ def inner_product(n: Node, x: Expr) -> Any:
     data = x
     if len(front) != 1 or b.rank(x) != 2:
         data = b.op("nn.batch_flatten", x) if axis == 1 else n.reshape(x, [product(front), rest])
-    made = b.op("nn.dense", data, n.weight(weight, "weight"), units=units)
+    dense = b.op("nn.dense", data, n.weight(weight, "weight"), units=units)
     if p.bias_term:
-        made = b.op("nn.bias_add", made, n.weight(n.array(1, (units,), "bias"), "bias"), axis=1)
-    return made if len(front) == 1 else n.reshape(made, [*front, units])
+        dense = b.op("nn.bias_add", dense, n.weight(n.array(1, (units,), "bias"), "bias"), axis=1)
+    return dense if len(front) == 1 else n.reshape(dense, [*front, units])
 
 
 def embed(n: Node, x: Expr) -> Any:
@@ -39,8 +39,8 @@ def embed(n: Node, x: Expr) -> Any:
     if not p.num_output or not p.input_dim:
         raise Malformed("its table has no elements")
     rows = n.weight(n.array(0, (p.input_dim, p.num_output), "weight"), "weight")
-    made = b.op("take", rows, b.cast(x, "int32"), axis=0)
-    return b.op("add", made, n.weight(n.array(1, (p.num_output,), "bias"), "bias")) if p.bias_term else made
+    taken = b.op("take", rows, b.cast(x, "int32"), axis=0)
+    return b.op("add", taken, n.weight(n.array(1, (p.num_output,), "bias"), "bias")) if p.bias_term else taken
 
 
 def relu(n: Node, x: Expr) -> Any:
@@ -91,8 +91,8 @@ def log(n: Node, x: Expr) -> Any:
     base = _base(n, p)
     if base == 0:
         raise Malformed("its base is 1")
-    made = n.b.op("log", _affine(n, x, n.float(p, "scale"), n.float(p, "shift")))
-    return made if base == 1 else n.b.op("divide", made, base)
+    logarithm = n.b.op("log", _affine(n, x, n.float(p, "scale"), n.float(p, "shift")))
+    return logarithm if base == 1 else n.b.op("divide", logarithm, base)
 
 
 def eltwise(n: Node, *operands: Expr) -> Any:
@@ -106,10 +106,10 @@ def eltwise(n: Node, *operands: Expr) -> Any:
         raise Malformed(f"it has {len(factors)} coefficients, and its {len(operands)} operands need as many in a sum alone")
     name = ("multiply", "add", "maximum")[p.operation]
     parts = [_affine(n, x, factor, 0.0) for x, factor in zip(operands, factors or [1.0] * len(operands))]
-    made = parts[0]
+    joined = parts[0]
     for part in parts[1:]:
-        made = b.op(name, made, part)
-    return made
+        joined = b.op(name, joined, part)
+    return joined
 
 
 def threshold(n: Node, x: Expr) -> Any:

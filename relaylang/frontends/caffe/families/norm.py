@@ -30,9 +30,9 @@ def batch_norm(n: Node, x: Expr) -> Any:
         return b.op("divide", b.op("subtract", x, n.weight(mean, "mean")), float(np.sqrt(variance[0] + epsilon)))
     moments = [n.weight(mean, "mean"), n.weight(variance, "variance")]
     ones, zeros = b.const(b.arrays.ones(channels), "float32"), b.const(b.arrays.zeros(channels), "float32")
-    made = b.fields(b.op("nn.batch_norm", x, ones, zeros, *moments, axis=1, epsilon=epsilon))[0]
-    b.notes[made] = x, moments, epsilon
-    return made
+    normalised = b.fields(b.op("nn.batch_norm", x, ones, zeros, *moments, axis=1, epsilon=epsilon))[0]
+    b.notes[normalised] = x, moments, epsilon
+    return normalised
 
 
 def _factor(n: Node, x: Expr, p: Any, index: int, what: str) -> np.ndarray:
@@ -61,10 +61,10 @@ def scale(n: Node, x: Expr, factor: Expr | None = None) -> Any:
     b, p = n.b, n.params("scale_param")
     if factor is not None:
         own = _spread(n, x, factor, p)
-        made = b.op("multiply", x, own)
+        scaled = b.op("multiply", x, own)
         if not p.bias_term:
-            return made
-        return b.op("add", made, n.weight(n.array(0, [b.extent(own, i) for i in range(b.rank(own))], "bias"), "bias"))
+            return scaled
+        return b.op("add", scaled, n.weight(n.array(0, [b.extent(own, i) for i in range(b.rank(own))], "bias"), "bias"))
     gamma = _factor(n, x, p, 0, "scale")
     beta = _factor(n, x, p, 1, "bias") if p.bias_term else None
     if x in b.notes and p.num_axes == 1 and n.axis(p, x) == 1:
@@ -72,8 +72,8 @@ def scale(n: Node, x: Expr, factor: Expr | None = None) -> Any:
         shift = n.weight(beta.reshape(-1), "bias") if beta is not None else b.const(b.arrays.zeros(gamma.size), "float32")
         how = {"axis": 1, "epsilon": epsilon}
         return b.fields(b.op("nn.batch_norm", data, n.weight(gamma.reshape(-1), "scale"), shift, *moments, **how))[0]
-    made = b.op("multiply", x, n.weight(gamma, "scale"))
-    return b.op("add", made, n.weight(beta, "bias")) if beta is not None else made
+    scaled = b.op("multiply", x, n.weight(gamma, "scale"))
+    return b.op("add", scaled, n.weight(beta, "bias")) if beta is not None else scaled
 
 
 def bias(n: Node, x: Expr, shift: Expr | None = None) -> Any:
@@ -94,9 +94,9 @@ def normalize(n: Node, x: Expr) -> Any:
     b, p = n.b, n.params("norm_param")
     axes, channels = ([1, 2, 3] if p.across_spatial else [1]), b.extent(b.of_rank(x, 4), 1)
     total = b.op("sum", b.op("multiply", x, x), axis=axes, keepdims=True)
-    made = b.op("divide", x, b.op("sqrt", b.op("add", total, n.float(p, "eps"))))
+    normalised = b.op("divide", x, b.op("sqrt", b.op("add", total, n.float(p, "eps"))))
     shape = (1, 1, 1, 1) if p.channel_shared else (1, channels, 1, 1)
-    return b.op("multiply", made, n.weight(n.array(0, shape, "scale"), "scale"))
+    return b.op("multiply", normalised, n.weight(n.array(0, shape, "scale"), "scale"))
 
 
 RULES = (

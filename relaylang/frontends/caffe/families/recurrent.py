@@ -11,8 +11,8 @@ from relaylang.ir import Expr
 
 
 def _dense(n: Node, x: Expr, weight: Expr, shift: Expr | None = None) -> Expr:
-    made = n.b.op("nn.dense", x, weight, units=n.b.extent(weight, 0))
-    return made if shift is None else n.b.op("nn.bias_add", made, shift, axis=1)
+    dense = n.b.op("nn.dense", x, weight, units=n.b.extent(weight, 0))
+    return dense if shift is None else n.b.op("nn.bias_add", dense, shift, axis=1)
 
 
 def _recurrent(gates: int, states: int) -> Callable[..., Any]:
@@ -63,8 +63,8 @@ def _recurrent(gates: int, states: int) -> Callable[..., Any]:
 
         outputs, last = recurrent.recurrence(b, data, first, step)
         if result is not None:
-            made = b.op("tanh", _dense(n, n.reshape(outputs, [product([steps, batch]), width]), *result))
-            outputs = n.reshape(made, [steps, batch, width])
+            projected = b.op("tanh", _dense(n, n.reshape(outputs, [product([steps, batch]), width]), *result))
+            outputs = n.reshape(projected, [steps, batch, width])
         return [outputs, *[b.unsqueeze(state, [0]) for state in last]] if shown else outputs
 
     return convert

@@ -44,24 +44,24 @@ def reshape(n: Node, x: Expr) -> Any:
     last = rank if p.num_axes == -1 else first + p.num_axes
     if not 0 <= first <= last <= rank:
         raise Malformed(f"it shapes {p.num_axes} axes from {p.axis} on, and its operand has {rank}")
-    made: list[Any] = []
+    target: list[Any] = []
     for at, extent in enumerate(p.shape.dim):
         if extent == 0 and first + at >= last:
             raise Malformed(f"its extent {at} is that of an axis that it does not shape")
         if extent < -1 or extent >= LARGEST:
             raise Malformed(f"its extents are {list(p.shape.dim)[:20]}")
-        made.append(have[first + at] if extent == 0 else int(extent))
-    if made.count(-1) > 1:
-        raise Malformed(f"its extents {made[:20]} leave more than one open")
-    if -1 in made:
-        inner, others = product(have[first:last]), product([d for d in made if d != -1])
+        target.append(have[first + at] if extent == 0 else int(extent))
+    if target.count(-1) > 1:
+        raise Malformed(f"its extents {target[:20]} leave more than one open")
+    if -1 in target:
+        inner, others = product(have[first:last]), product([d for d in target if d != -1])
         if inner is ANY or others is ANY:
-            made[made.index(-1)] = ANY
+            target[target.index(-1)] = ANY
         elif others == 0 or inner % others:
-            raise Malformed(f"its {inner} elements do not fit the extents {made[:20]}")
+            raise Malformed(f"its {inner} elements do not fit the extents {target[:20]}")
         else:
-            made[made.index(-1)] = inner // others
-    return n.reshape(x, [*have[:first], *made, *have[last:]])
+            target[target.index(-1)] = inner // others
+    return n.reshape(x, [*have[:first], *target, *have[last:]])
 
 
 def flatten(n: Node, x: Expr) -> Any:
@@ -109,9 +109,9 @@ def reduction(n: Node, x: Expr) -> Any:
     b, p = n.b, n.params("reduction_param")
     axes = list(range(n.axis(p, x), b.rank(x)))
     data = {2: lambda: b.op("abs", x), 3: lambda: b.op("multiply", x, x)}.get(p.operation, lambda: x)()
-    made = b.op("mean" if p.operation == 4 else "sum", data, axis=axes)
+    reduced = b.op("mean" if p.operation == 4 else "sum", data, axis=axes)
     factor = n.float(p, "coeff")
-    return made if factor == 1 else b.op("multiply", made, factor)
+    return reduced if factor == 1 else b.op("multiply", reduced, factor)
 
 
 def argmax(n: Node, x: Expr) -> Any:
@@ -127,14 +127,14 @@ def argmax(n: Node, x: Expr) -> Any:
     if not 1 <= count <= extent:
         raise Malformed(f"it takes {count} of {extent} elements")
     last = b.const(extent - 1, "int32")
-    found = b.op("topk", b.op("reverse", data, axis=axis), k=count, axis=axis, ret_type="both", is_ascend=False, dtype="int32")
-    values, places = b.fields(found)
+    top = b.op("topk", b.op("reverse", data, axis=axis), k=count, axis=axis, ret_type="both", is_ascend=False, dtype="int32")
+    values, places = b.fields(top)
     places = b.cast(b.op("subtract", last, places), b.dtype(x))
     if along:
         return values if p.out_max_val else places
     parts = [b.unsqueeze(part, [1]) for part in ([places, values] if p.out_max_val else [places])]
-    made = b.concat(parts, 1)
-    return b.unsqueeze(made, list(range(3, b.rank(x)))) if b.rank(x) > 3 else made
+    joined = b.concat(parts, 1)
+    return b.unsqueeze(joined, list(range(3, b.rank(x)))) if b.rank(x) > 3 else joined
 
 
 def shuffle(n: Node, x: Expr) -> Any:

@@ -50,10 +50,10 @@ def _convolution(n: Node, x: Expr, turned: bool) -> Expr:
     weight = n.weight(n.array(0, shape, "weight"), "weight")
     pairs = [(pad, pad) for pad in pads]
     if turned:
-        made = windows.conv_transpose(b, x, weight, strides, pairs, dilations, [0] * count, groups)
+        conv = windows.conv_transpose(b, x, weight, strides, pairs, dilations, [0] * count, groups)
     else:
-        made = windows.conv(b, x, weight, strides, pairs, dilations, groups)
-    return b.op("nn.bias_add", made, n.weight(n.array(1, (filters,), "bias"), "bias"), axis=1) if p.bias_term else made
+        conv = windows.conv(b, x, weight, strides, pairs, dilations, groups)
+    return b.op("nn.bias_add", conv, n.weight(n.array(1, (filters,), "bias"), "bias"), axis=1) if p.bias_term else conv
 
 
 @dataclass
@@ -92,16 +92,16 @@ def pooled(
     """A pool of (n, c, h, w) as Caffe defines it, and its windows; `kind` is "max" or "avg". Means count padding that is stated."""
     check_window(kernel, strides, [1])
     sizes = [b.extent(b.of_rank(x, 4), axis) for axis in (2, 3)]
-    found = [_window(*how, up, any(pads)) for how in zip(sizes, kernel, strides, pads)]
-    pairs = [(w.before, w.after) for w in found]
+    spans = [_window(*how, up, any(pads)) for how in zip(sizes, kernel, strides, pads)]
+    pairs = [(w.before, w.after) for w in spans]
     ones = [1, 1]
     if kind == "max":
-        return windows.pool(b, kind, x, kernel, strides, pairs, ones), found
-    made = windows.pool(b, kind, x, kernel, strides, pairs, ones, count_include_pad=any(pads))
-    if any(pads) and any(w.after > w.before for w in found):  # the means of windows that reach beyond count fewer places
-        share = math.prod(kernel) / b.arrays.outer(*[w.elements(b) for w in found])
-        made = b.op("multiply", made, b.const(share[None, None], b.dtype(x)))
-    return made, found
+        return windows.pool(b, kind, x, kernel, strides, pairs, ones), spans
+    pool = windows.pool(b, kind, x, kernel, strides, pairs, ones, count_include_pad=any(pads))
+    if any(pads) and any(w.after > w.before for w in spans):  # the means of windows that reach beyond count fewer places
+        share = math.prod(kernel) / b.arrays.outer(*[w.elements(b) for w in spans])
+        pool = b.op("multiply", pool, b.const(share[None, None], b.dtype(x)))
+    return pool, spans
 
 
 def pooling(n: Node, x: Expr) -> Any:
@@ -110,34 +110,34 @@ def pooling(n: Node, x: Expr) -> Any:
         raise Unsupported("it draws random places")
     kind = "avg" if p.pool == 1 else "max"
     if p.global_pooling:
-        made = windows.global_pool(b, kind, b.of_rank(x, 4))
+        pool = windows.global_pool(b, kind, b.of_rank(x, 4))
         kernel = [b.extent(x, 2), b.extent(x, 3)] if n.results > 1 else []
-        found = [Window(k, k, 1, 0, 0, 1) for k in kernel]
+        spans = [Window(k, k, 1, 0, 0, 1) for k in kernel]
     else:
         kernel, strides = n.spatial(p, "kernel_size", 2, None, "kernel"), n.spatial(p, "stride", 2, 1)
         up = p.round_mode == 0 and p.ceil_mode
-        made, found = pooled(b, kind, x, kernel, strides, n.spatial(p, "pad", 2, 0), up)
+        pool, spans = pooled(b, kind, x, kernel, strides, n.spatial(p, "pad", 2, 0), up)
     if n.results < 2:
-        return made
+        return pool
     if kind != "max":
         raise Malformed("it has two results, and a mean has one")
-    return [made, _places(b, x, found)]
+    return [pool, _places(b, x, spans)]
 
 
-def _places(b: Builder, x: Expr, found: list[Window]) -> Expr:
+def _places(b: Builder, x: Expr, spans: list[Window]) -> Expr:
     """The number of each window's first largest element in its picture, as a real number."""
-    high, wide = found
+    high, wide = spans
     if high.kernel * wide.kernel > _PLACES:
         raise Unsupported(f"the places of largest elements in windows of {high.kernel} x {wide.kernel}")
-    padding = [[0, 0], [0, 0], *[[w.before, w.after] for w in found]]
+    padding = [[0, 0], [0, 0], *[[w.before, w.after] for w in spans]]
     data = b.op("nn.pad", x, b.const(np.finfo(b.dtype(x)).min, b.dtype(x)), pad_width=padding)
     parts = []
     for row in range(high.kernel):
         for column in range(wide.kernel):
-            ends = [first + (w.count - 1) * w.stride + 1 for first, w in zip((row, column), found)]
-            parts.append(b.slice(data, [row, column], ends, [2, 3], [w.stride for w in found]))
+            ends = [first + (w.count - 1) * w.stride + 1 for first, w in zip((row, column), spans)]
+            parts.append(b.slice(data, [row, column], ends, [2, 3], [w.stride for w in spans]))
     place = b.cast(b.op("argmax", b.op("stack", b.tuple(parts), axis=0), axis=[0]), "int32")
-    rows, columns = (b.arrays.arange(w.count, dtype=np.int32) * w.stride - w.before for w in found)
+    rows, columns = (b.arrays.arange(w.count, dtype=np.int32) * w.stride - w.before for w in spans)
     width = b.const(wide.kernel, "int32")
     row = b.op("add", b.op("floor_divide", place, width), b.const(rows.reshape(1, 1, -1, 1), "int32"))
     column = b.op("add", b.op("floor_mod", place, width), b.const(columns.reshape(1, 1, 1, -1), "int32"))
@@ -156,8 +156,8 @@ def pyramid(n: Node, x: Expr) -> Any:
     for level in range(p.pyramid_height):
         kernel = [-(-size // (1 << level)) for size in sizes]
         pads = [((k << level) - size + 1) // 2 for k, size in zip(kernel, sizes)]
-        made, _ = pooled(b, "avg" if p.pool == 1 else "max", x, kernel, kernel, pads)
-        parts.append(made if p.pyramid_height == 1 else b.op("nn.batch_flatten", made))
+        pyramid_level, _ = pooled(b, "avg" if p.pool == 1 else "max", x, kernel, kernel, pads)
+        parts.append(pyramid_level if p.pyramid_height == 1 else b.op("nn.batch_flatten", pyramid_level))
     return b.concat(parts, 1)
 
 

@@ -99,8 +99,8 @@ def leaky_relu(n: Node, x: Expr, alpha: float = 0.01) -> Any:
 
 
 def linear_activation(n: Node, x: Expr, alpha: float, beta: float = 0.0) -> Any:
-    made = x if alpha == 1 else n.b.op("multiply", x, alpha)
-    return made if beta == 0 else n.b.op("add", made, beta)
+    scaled = x if alpha == 1 else n.b.op("multiply", x, alpha)
+    return scaled if beta == 0 else n.b.op("add", scaled, beta)
 
 
 def prelu(n: Node, x: Expr, alpha: Expr) -> Any:

@@ -23,9 +23,9 @@ def batch_norm(
 def instance_norm(n: Node, x: Expr, gamma: Expr | None = None, beta: Expr | None = None, epsilon: float = 1e-5) -> Any:
     """Mean 0 and variance 1 of each channel of each example."""
     b = n.b
-    made = nn.normalise(b, x, list(range(2, b.rank(x))), epsilon)
+    normalised = nn.normalise(b, x, list(range(2, b.rank(x))), epsilon)
     scale, shift = (None if v is None else like_axis(b, x, v, 1) for v in (gamma, beta))
-    return nn.scale_and_shift(b, made, scale, shift)
+    return nn.scale_and_shift(b, normalised, scale, shift)
 
 
 def l2_norm(n: Node, x: Expr, epsilon: float = 1e-6) -> Any:
@@ -59,8 +59,8 @@ def _reduced(name: str, before: str = "", behind: str = "") -> Callable[..., Any
         """An operator along axes, with a function of each element before it and behind it."""
         b = n.b
         data = b.op("multiply", x, x) if before == "square" else b.op(before, x) if before else x
-        made = b.op(name, data, axis=axes_of(b, x, axes), keepdims=keep_dims)
-        return b.op(behind, made) if behind else made
+        reduced = b.op(name, data, axis=axes_of(b, x, axes), keepdims=keep_dims)
+        return b.op(behind, reduced) if behind else reduced
 
     return convert
 
@@ -73,8 +73,8 @@ def _extreme(name: str) -> Callable[..., Any]:
     def convert(n: Node, x: Expr, axis: int = -1, keep_dims: bool = False, output_dtype: str = "int32") -> Any:
         """The place of the first extreme element along an axis."""
         b = n.b
-        made = b.op(name, x, axis=[int(axis % b.rank(x))], keepdims=keep_dims)
-        return b.cast(made, output_dtype if output_dtype in ("uint16", "int32") else "int32")
+        index = b.op(name, x, axis=[int(axis % b.rank(x))], keepdims=keep_dims)
+        return b.cast(index, output_dtype if output_dtype in ("uint16", "int32") else "int32")
 
     return convert
 

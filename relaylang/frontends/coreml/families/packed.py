@@ -26,8 +26,8 @@ def affine_dequantize(n: Node, quantized_data: Expr, zero_point: Expr, scale: Ex
     if any(v.size != 1 and v.shape != (data.shape[at],) for v in (zero, factor)):
         raise Malformed(f"it has {factor.size} scales and {zero.size} zero points for {data.shape[at]} channels")
     if b.options.keep_quantized and not b.options.freeze:
-        whole = b.const(zero.reshape(() if zero.size == 1 else -1))
-        return dequantize(b, quantized_data, b.const(factor.reshape(() if factor.size == 1 else -1)), whole, at, factor.dtype.name)
+        offset = b.const(zero.reshape(() if zero.size == 1 else -1))
+        return dequantize(b, quantized_data, b.const(factor.reshape(() if factor.size == 1 else -1)), offset, at, factor.dtype.name)
     along = [-1 if i == at else 1 for i in range(data.ndim)]
     b.arrays.reserve(data.shape, "unpacking its weights", 8)
     wide = data.astype(np.float32) - zero.astype(np.float32).reshape(along if zero.size > 1 else ())
@@ -69,13 +69,13 @@ def _looked_up(n: Node, places: np.ndarray, table: np.ndarray, axis: int | None)
     blocks = [n.b.arrays.arange(d) // (d // f) for d, f in zip(places.shape, table.shape) if d]
     if places.size == 0:
         return n.b.arrays.zeros(places.shape, table.dtype)
-    made = table[tuple([*np.ix_(*blocks), places])] if blocks else table[places]
+    elements = table[tuple([*np.ix_(*blocks), places])] if blocks else table[places]
     if width == 1:
-        return made[..., 0]
+        return elements[..., 0]
     if axis is None:
         raise Malformed(f"its palettes hold vectors of {width} elements, and it does not say of which axis")
     at = axis % places.ndim
-    moved = np.moveaxis(made, -1, at + 1)
+    moved = np.moveaxis(elements, -1, at + 1)
     shape = list(places.shape)
     shape[at] *= width
     return moved.reshape(shape)
@@ -98,9 +98,9 @@ def _dense(n: Node, numbers: np.ndarray, mask: np.ndarray) -> np.ndarray:
     kept = mask != 0
     if numbers.ndim != 1 or int(kept.sum()) != numbers.size:
         raise Malformed(f"its mask keeps {int(kept.sum())} elements, and it has {numbers.size}")
-    made = n.b.arrays.zeros(mask.shape, numbers.dtype)
-    made[kept] = numbers
-    return made
+    dense = n.b.arrays.zeros(mask.shape, numbers.dtype)
+    dense[kept] = numbers
+    return dense
 
 
 def sparse_to_dense(n: Node, nonzero_data: Expr, mask: Expr, shape: Ints | None = None) -> Any:
@@ -117,18 +117,18 @@ def lut_to_sparse(n: Node, indices_mask: Expr, indices_nonzero_data: Expr, lut: 
     """A mask and elements of palettes, from a mask and places in them."""
     mask, table = _array(n, indices_mask, "mask"), _array(n, lut, "palette")
     places = _dense(n, _array(n, indices_nonzero_data, "places"), mask)
-    made = _looked_up(n, places, table, vector_axis)
+    elements = _looked_up(n, places, table, vector_axis)
     if table.shape[-1] > 1 and vector_axis is not None:
         n.b.arrays.reserve((mask.size, table.shape[-1]), "unpacking its weights", mask.itemsize)
         mask = np.repeat(mask, table.shape[-1], vector_axis % mask.ndim)
-    return [n.b.const(mask), n.b.const(made[mask != 0])]
+    return [n.b.const(mask), n.b.const(elements[mask != 0])]
 
 
 def sparse_shift_scale(n: Node, data_mask: Expr, nonzero_data: Expr, scale: Expr, offset: Expr | None = None) -> Any:
     """A mask and `scale * (data - offset)` of its elements."""
     mask = _array(n, data_mask, "mask")
-    made = _scaled(n, _dense(n, _array(n, nonzero_data, "elements"), mask), scale, offset)
-    return [n.b.const(mask), n.b.const(made[mask != 0])]
+    scaled = _scaled(n, _dense(n, _array(n, nonzero_data, "elements"), mask), scale, offset)
+    return [n.b.const(mask), n.b.const(scaled[mask != 0])]
 
 
 def cast(n: Node, source_val: Expr, output_dtype: str) -> Any:

@@ -33,8 +33,8 @@ def function(n: Node, name: str) -> Function:
 
 def _dense(n: Node, x: Expr, weight: Expr) -> Expr:
     """A product with a weight (results, elements). It stays one where the first state is a constant, for all steps alike."""
-    made: Expr = n.b.unfolded("nn.dense", x, weight, units=n.b.extent(weight, 0))
-    return made
+    product: Expr = n.b.unfolded("nn.dense", x, weight, units=n.b.extent(weight, 0))
+    return product
 
 
 def _gates(n: Node, x: Expr, count: int) -> list[Expr]:
@@ -43,8 +43,8 @@ def _gates(n: Node, x: Expr, count: int) -> list[Expr]:
 
 def from_input(n: Node, x: Expr, weight: Expr, bias: Expr | None) -> Expr:
     """The input's products for all steps at once."""
-    made = n.b.op("nn.dense", x, weight, units=n.b.extent(weight, 0))
-    return made if bias is None else n.b.op("nn.bias_add", made, bias, axis=-1)
+    products = n.b.op("nn.dense", x, weight, units=n.b.extent(weight, 0))
+    return products if bias is None else n.b.op("nn.bias_add", products, bias, axis=-1)
 
 
 def lstm_step(
@@ -71,10 +71,10 @@ def lstm_step(
             i, f = (b.op("add", v, b.op("multiply", memory, eye)) for v, eye in zip((i, f), eyes))
         enter, new = gate(held(i)), cell(held(z))
         forget = b.op("subtract", b.const(1.0, b.dtype(enter)), enter) if coupled else gate(held(f))
-        made = b.op("add", b.op("multiply", forget, memory), b.op("multiply", enter, new))
+        new_memory = b.op("add", b.op("multiply", forget, memory), b.op("multiply", enter, new))
         if eyes:
-            o = b.op("add", o, b.op("multiply", made, eyes[2]))
-        return [b.op("multiply", gate(held(o)), last(made)), made]
+            o = b.op("add", o, b.op("multiply", new_memory, eyes[2]))
+        return [b.op("multiply", gate(held(o)), last(new_memory)), new_memory]
 
     return step
 
@@ -89,8 +89,8 @@ def gru_step(n: Node, weight_hh: Expr, functions: Sequence[Function], reset_afte
         hidden = before[0]
         r, o, z = _gates(n, value, 3)
         if reset_after:
-            whole = _dense(n, hidden, weight_hh)
-            own = _gates(n, whole if bias_hh is None else b.op("add", whole, bias_hh), 3)
+            products = _dense(n, hidden, weight_hh)
+            own = _gates(n, products if bias_hh is None else b.op("add", products, bias_hh), 3)
             reset = gate(b.op("add", r, own[0]))
             inner = b.op("multiply", reset, own[1])
             update = gate(b.op("add", z, own[2]))
@@ -154,17 +154,17 @@ def lstm(
         ways.append((weight_ih_back, weight_hh_back, bias_back, peephole_back, True))
     else:
         _way(direction)
-    made = []
+    runs = []
     for at, (wide, high, shift, eyes, backward) in enumerate(ways):
         _check(n, x, wide, high, 4)
         width = b.extent(high, 1)
         states = [b.slice(v, [at * width], [(at + 1) * width], [1]) for v in (initial_h, initial_c)] if len(ways) > 1 else None
         first = states or [initial_h, initial_c]
         step = lstm_step(n, high, functions, eyes, clip)
-        made.append(run(n, from_input(n, x, wide, shift), first, step, backward, output_sequence))
-    if len(made) == 1:
-        return made[0]
-    return [b.concat(list(parts), 2 if i == 0 else 1) for i, parts in enumerate(zip(*made))]
+        runs.append(run(n, from_input(n, x, wide, shift), first, step, backward, output_sequence))
+    if len(runs) == 1:
+        return runs[0]
+    return [b.concat(list(parts), 2 if i == 0 else 1) for i, parts in enumerate(zip(*runs))]
 
 
 def gru(

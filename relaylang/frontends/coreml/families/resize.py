@@ -51,7 +51,7 @@ def _scaled(n: Node, x: Expr, scales: Sequence[float]) -> dict[int, int]:
 
 def nearest(n: Node, x: Expr, sizes: Mapping[int, int]) -> Any:
     """Each element several times where extents are multiples, else the nearest one before each place."""
-    b, made = n.b, x
+    b, repeated = n.b, x
     rest = {}
     for axis, size in sizes.items():
         extent = b.extent(x, axis)
@@ -59,10 +59,10 @@ def nearest(n: Node, x: Expr, sizes: Mapping[int, int]) -> Any:
             raise Malformed(f"its result has {size} places")
         if extent and size % extent == 0:
             b.arrays.reserve(size, "resizing its operand", 1)
-            made = made if size == extent else b.op("repeat", made, repeats=size // extent, axis=axis)
+            repeated = repeated if size == extent else b.op("repeat", repeated, repeats=size // extent, axis=axis)
         else:
             rest[axis] = size
-    return resized(n, made, rest, Method("nearest", "asymmetric", "floor")) if rest else made
+    return resized(n, repeated, rest, Method("nearest", "asymmetric", "floor")) if rest else repeated
 
 
 def linear(n: Node, x: Expr, sizes: Mapping[int, int], mode: str) -> Any:
@@ -77,7 +77,7 @@ def linear(n: Node, x: Expr, sizes: Mapping[int, int], mode: str) -> Any:
 
 def _by_weights(n: Node, x: Expr, sizes: Mapping[int, int], mode: str) -> Expr:
     """Axes of other extents as products with the weights of each place."""
-    b, made = n.b, x
+    b, sized = n.b, x
     for axis, size in sizes.items():
         extent, last = b.extent(x, axis), b.rank(x) - 1
         if not 0 < size < _LARGEST:
@@ -86,9 +86,9 @@ def _by_weights(n: Node, x: Expr, sizes: Mapping[int, int], mode: str) -> Expr:
         own = b.const(np.array([[0.0, extent - 1]], b.dtype(x)))
         weights = _weights(b, _places(b, own, size, mode), extent)
         order = [i for i in range(last + 1) if i != axis] + [axis]
-        turned = nn.matmul(b, b.transpose(made, order), b.transpose(b.squeeze(weights, [0]), [1, 0]))
-        made = b.transpose(turned, np.argsort(order).tolist())
-    return made
+        turned = nn.matmul(b, b.transpose(sized, order), b.transpose(b.squeeze(weights, [0]), [1, 0]))
+        sized = b.transpose(turned, np.argsort(order).tolist())
+    return sized
 
 
 def _places(b: Builder, ends: Expr, count: int, mode: str) -> Expr:
@@ -213,13 +213,13 @@ def crop_resize(
         places = b.const(b.arrays.tile(b.arrays.arange(pictures), (count,)), "int32")
     if aligned:
         how = {"layout": "NCHW", "method": "bilinear", "extrapolation_value": pad_value}
-        made = b.op("image.crop_and_resize", x, b.concat(parts, 1), places, crop_size=[target_height, target_width], **how)
+        cropped = b.op("image.crop_and_resize", x, b.concat(parts, 1), places, crop_size=[target_height, target_width], **how)
     else:
-        made = _parts(b, x, parts, places, (target_height, target_width), sampling_mode, pad_value)
+        cropped = _parts(b, x, parts, places, (target_height, target_width), sampling_mode, pad_value)
     if roi is None:
-        return made
+        return cropped
     channels = b.extent(x, 1, "the channels")
-    return b.reshape_exactly(made, [count, pictures, channels, target_height, target_width])
+    return b.reshape_exactly(cropped, [count, pictures, channels, target_height, target_width])
 
 
 def _sides(b: Builder, boxes: Expr, mode: str) -> list[Expr]:
@@ -241,10 +241,10 @@ def _parts(b: Builder, x: Expr, sides: Sequence[Expr], pictures: Expr, sizes: tu
     b.arrays.reserve((b.extent(pictures, 0), *sizes, sum(extents)), "resizing its operand", 1)
     places = [_places(b, b.concat([sides[i], sides[i + 2]], 1), sizes[i], mode) for i in (0, 1)]
     weights = [b.unsqueeze(_weights(b, p, e), [1]) for p, e in zip(places, extents)]
-    made = nn.matmul(b, nn.matmul(b, weights[0], b.op("take", x, pictures, axis=0)), b.transpose(weights[1], [0, 1, 3, 2]))
+    sampled = nn.matmul(b, nn.matmul(b, weights[0], b.op("take", x, pictures, axis=0)), b.transpose(weights[1], [0, 1, 3, 2]))
     fine = [b.op("logical_and", b.op("greater_equal", p, 0.0), b.op("less_equal", p, e - 1.0)) for p, e in zip(places, extents)]
     inside = b.op("logical_and", b.unsqueeze(fine[0], [1, 3]), b.unsqueeze(fine[1], [1, 2]))
-    return b.op("where", inside, made, b.const(value, b.dtype(x)))
+    return b.op("where", inside, sampled, b.const(value, b.dtype(x)))
 
 
 def _regions(n: Node, x: Expr, roi: Expr) -> tuple[Expr, Expr | None, int]:

@@ -52,8 +52,8 @@ def _rows(b: Builder, x: Expr, indices: Expr, batch: int = 0) -> tuple[Expr, int
     depth, rank = b.extent(indices, -1, "the last axis of the indices"), b.rank(indices)
     if batch + depth > b.rank(x):
         raise Malformed(f"its indices are of {batch + depth} axes, and its operand has {int(b.rank(x))}")
-    whole = _from_front(b, indices, _extents(b, x, batch, depth))
-    return b.transpose(whole, [rank - 1, *range(rank - 1)]), depth
+    positions = _from_front(b, indices, _extents(b, x, batch, depth))
+    return b.transpose(positions, [rank - 1, *range(rank - 1)]), depth
 
 
 def gather_nd(n: Node, x: Expr, indices: Expr, batch_dims: int = 0, validate_indices: bool = False) -> Any:
@@ -86,8 +86,8 @@ def scatter(
     order = [at, *[i for i in range(rank) if i != at]]
     width = b.rank(parts)
     first = b.transpose(parts, [*range(at, at + own), *range(at), *range(at + own, width)])
-    made = b.op("scatter_nd", b.transpose(data, order), places, first, mode=how)
-    return b.transpose(made, [order.index(i) for i in range(rank)])
+    scattered = b.op("scatter_nd", b.transpose(data, order), places, first, mode=how)
+    return b.transpose(scattered, [order.index(i) for i in range(rank)])
 
 
 def scatter_along_axis(
@@ -126,16 +126,16 @@ def topk(
     count = int(extent) if k == -1 and isinstance(extent, int) else k
     if count < 1 or (isinstance(extent, int) and count > extent):
         raise Malformed(f"it takes {k} of {extent} elements")
-    found = b.op("topk", x, k=count, axis=at, ret_type="both", is_ascend=ascending, dtype="int32")
-    values, places = b.fields(found)
+    top = b.op("topk", x, k=count, axis=at, ret_type="both", is_ascend=ascending, dtype="int32")
+    values, places = b.fields(top)
     return [values, places] if return_indices else [values]
 
 
 def cumsum(n: Node, x: Expr, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Any:
     b, at = n.b, int(axis % n.b.rank(x))
     data = b.op("reverse", x, axis=at) if reverse else x
-    made = b.op("cumsum", data, axis=at, dtype=b.dtype(x), exclusive=exclusive)
-    return b.op("reverse", made, axis=at) if reverse else made
+    sums = b.op("cumsum", data, axis=at, dtype=b.dtype(x), exclusive=exclusive)
+    return b.op("reverse", sums, axis=at) if reverse else sums
 
 
 def non_zero(n: Node, x: Expr) -> Any:
@@ -177,8 +177,8 @@ def non_maximum_suppression(
         picked = [b.op("take", v, places, axis=0) for v in (own, marks)]
         picked = [b.op("where", inside, v, b.const(0.0, "float32")) for v in picked]
         rows.append([*picked, b.op("where", there, places, b.const(-1, "int32")), number])
-    made = [b.op("stack", b.tuple(list(column)), axis=0) for column in zip(*rows)]
-    return [b.cast(made[0], b.dtype(boxes)), b.cast(made[1], b.dtype(scores)), made[2], made[3]]
+    columns = [b.op("stack", b.tuple(list(column)), axis=0) for column in zip(*rows)]
+    return [b.cast(columns[0], b.dtype(boxes)), b.cast(columns[1], b.dtype(scores)), columns[2], columns[3]]
 
 
 RULES = (

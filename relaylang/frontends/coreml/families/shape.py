@@ -87,8 +87,8 @@ def concat(n: Node, values: Exprs, axis: int, interleave: bool = False) -> Any:
     if not interleave or len(xs) == 1:
         return b.concat(xs, at)
     shape = b.static_shape(xs[0])
-    made = b.op("stack", b.tuple(xs), axis=at + 1)
-    return b.reshape_exactly(made, [*shape[:at], shape[at] * len(xs), *shape[at + 1 :]])
+    stacked = b.op("stack", b.tuple(xs), axis=at + 1)
+    return b.reshape_exactly(stacked, [*shape[:at], shape[at] * len(xs), *shape[at + 1 :]])
 
 
 def stack(n: Node, values: Exprs, axis: int) -> Any:
@@ -188,10 +188,10 @@ def slice_update(
 
 
 def reverse(n: Node, x: Expr, axes: Ints | None = None) -> Any:
-    made = x
+    flipped = x
     for axis in axes_of(n.b, x, axes):
-        made = n.b.op("reverse", made, axis=axis)
-    return made
+        flipped = n.b.op("reverse", flipped, axis=axis)
+    return flipped
 
 
 def reverse_sequence(n: Node, x: Expr, lengths: Expr, seq_axis: int = 0, batch_axis: int = 0) -> Any:
@@ -323,8 +323,8 @@ def _spread(name: str, amounts: str) -> Callable[..., Any]:
         b.of_rank(x, len(block_shape) + 2)
         rank = b.rank(x)
         data = b.transpose(x, [0, *range(2, rank), 1])
-        made = b.op(name, data, block_shape=list(block_shape), **{amounts: [rows[i : i + 2] for i in range(0, len(rows), 2)]})
-        return b.transpose(made, [0, rank - 1, *range(1, rank - 1)])
+        moved = b.op(name, data, block_shape=list(block_shape), **{amounts: [rows[i : i + 2] for i in range(0, len(rows), 2)]})
+        return b.transpose(moved, [0, rank - 1, *range(1, rank - 1)])
 
     return convert
 

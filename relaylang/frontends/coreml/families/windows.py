@@ -133,14 +133,14 @@ def ceiled(
     ones = [1] * len(kernel)
     if kind == "max":
         return windows.pool(b, kind, x, kernel, strides, longer, ones)
-    made = windows.pool(b, kind, x, kernel, strides, longer, ones, count_include_pad=not exclude)
+    pooled = windows.pool(b, kind, x, kernel, strides, longer, ones, count_include_pad=not exclude)
     if exclude or all(end == behind for (_, end), (_, behind) in zip(longer, pairs)):
-        return made
+        return pooled
     factor: Any = 1.0
     for axis, share in enumerate(shares):  # windows that reach beyond the padding have fewer elements
         factor = factor * (kernel[axis] / share).reshape([-1 if i == axis else 1 for i in range(len(shares))])
     b.arrays.reserve([len(share) for share in shares])
-    return b.op("multiply", made, b.const(factor[None, None], b.dtype(x)))
+    return b.op("multiply", pooled, b.const(factor[None, None], b.dtype(x)))
 
 
 def max_pool(
@@ -175,10 +175,10 @@ def linear(n: Node, x: Expr, weight: Expr, bias: Expr | None = None) -> Any:
     """`x @ weight.T + bias`; weights are (results, elements)."""
     b, known = n.b, n.b.value(bias)
     data = b.unsqueeze(x, [0]) if b.rank(x) == 1 else x
-    made = b.op("nn.dense", data, weight, units=b.extent(b.of_rank(weight, 2), 0))
+    product = b.op("nn.dense", data, weight, units=b.extent(b.of_rank(weight, 2), 0))
     if bias is not None and (known is None or known.any()):
-        made = b.op("nn.bias_add", made, bias, axis=-1) if b.rank(bias) == 1 else b.op("add", made, bias)
-    return b.squeeze(made, [0]) if b.rank(x) == 1 else made
+        product = b.op("nn.bias_add", product, bias, axis=-1) if b.rank(bias) == 1 else b.op("add", product, bias)
+    return b.squeeze(product, [0]) if b.rank(x) == 1 else product
 
 
 def matmul(n: Node, x: Expr, y: Expr, transpose_x: bool = False, transpose_y: bool = False) -> Any:

@@ -24,8 +24,8 @@ def function(n: LayerNode, made: Any) -> Callable[[Expr], Expr]:
 
     def parametric(x: Expr) -> Expr:
         alpha, beta = (_channels(n, x, part, what) for part, what in ((p.alpha, "alpha"), (p.beta, "beta")))
-        made: Expr = n.b.op("multiply", nn.softplus(n.b, n.b.op("multiply", x, beta)), alpha)
-        return made
+        scaled: Expr = n.b.op("multiply", nn.softplus(n.b, n.b.op("multiply", x, beta)), alpha)
+        return scaled
 
     simple: dict[str, Callable[[Expr], Expr]] = {
         "ReLU": lambda x: n.b.op("nn.relu", x),
@@ -47,14 +47,14 @@ def function(n: LayerNode, made: Any) -> Callable[[Expr], Expr]:
     return simple[kind]
 
 
-def _channels(n: LayerNode, x: Expr, made: Any, what: str) -> Expr:
+def _channels(n: LayerNode, x: Expr, weights: Any, what: str) -> Expr:
     """A number for each channel, or one for all, so that it broadcasts."""
     b = n.b
-    parts = made.floatValue
+    parts = weights.floatValue
     if sum(map(len, parts)) == 4:
-        return b.const(float(n.array(made, (1,), what)[0]), "float32")
+        return b.const(float(n.array(weights, (1,), what)[0]), "float32")
     axis = n.channel(x)
-    values = n.param(made, (b.extent(x, axis),), what)
+    values = n.param(weights, (b.extent(x, axis),), what)
     return b.unsqueeze(values, list(range(1, b.rank(x) - axis)))
 
 
@@ -90,10 +90,10 @@ def _folded(name: str, mean: bool = False) -> Callable[..., Any]:
             raise Malformed("it has no operand")
         if len(xs) == 1 and hasattr(n.p, "alpha"):
             return b.op(name, xs[0], n.float("alpha"))
-        made = xs[0]
+        joined = xs[0]
         for x in xs[1:]:
-            made = b.op(name, made, x)
-        return b.op("multiply", made, 1 / len(xs)) if mean else made
+            joined = b.op(name, joined, x)
+        return b.op("multiply", joined, 1 / len(xs)) if mean else joined
 
     return convert
 
@@ -143,10 +143,10 @@ def inner_product(n: LayerNode, x: Expr) -> Any:
     if rank != 4:
         shape = b.static_shape(x)
         data = b.reshape_exactly(data, [math.prod(shape[:-3]), math.prod(shape[-3:])])
-    made = linear(n, data, weight, bias)
+    dense = linear(n, data, weight, bias)
     if n.old:
-        return made
-    return b.unsqueeze(made, [2, 3]) if rank == 4 else b.reshape_exactly(made, [*b.static_shape(x)[:-3], p.outputChannels, 1, 1])
+        return dense
+    return b.unsqueeze(dense, [2, 3]) if rank == 4 else b.reshape_exactly(dense, [*b.static_shape(x)[:-3], p.outputChannels, 1, 1])
 
 
 def embedding(n: LayerNode, x: Expr) -> Any:
@@ -157,9 +157,9 @@ def embedding(n: LayerNode, x: Expr) -> Any:
     if any(d != 1 for d in shape[-3 if len(shape) > 3 else 1 :]):
         raise Malformed("its operand has more than one number at a place")
     front = shape[:-3] if len(shape) > 3 else shape[:1]
-    made = b.op("take", n.weight(table, "weight"), whole(b, b.reshape_exactly(x, list(front))), axis=0)
-    made = b.op("add", made, n.param(p.bias, (p.outputChannels,), "bias")) if p.hasBias else made
-    return made if n.old else b.unsqueeze(made, [-2, -1])
+    rows = b.op("take", n.weight(table, "weight"), whole(b, b.reshape_exactly(x, list(front))), axis=0)
+    rows = b.op("add", rows, n.param(p.bias, (p.outputChannels,), "bias")) if p.hasBias else rows
+    return rows if n.old else b.unsqueeze(rows, [-2, -1])
 
 
 def embedding_nd(n: LayerNode, x: Expr) -> Any:
@@ -168,8 +168,8 @@ def embedding_nd(n: LayerNode, x: Expr) -> Any:
     table = n.array(p.weights, (p.embeddingSize, p.vocabSize), "weight").T
     if b.extent(x, -1) != 1:
         raise Malformed("its operand has more than one number at a place")
-    made = b.op("take", n.weight(table, "weight"), whole(b, b.squeeze(x, [-1])), axis=0)
-    return b.op("add", made, n.param(p.bias, (p.embeddingSize,), "bias")) if p.hasBias else made
+    rows = b.op("take", n.weight(table, "weight"), whole(b, b.squeeze(x, [-1])), axis=0)
+    return b.op("add", rows, n.param(p.bias, (p.embeddingSize,), "bias")) if p.hasBias else rows
 
 
 def batched_matmul(n: LayerNode, x: Expr, y: Expr | None = None) -> Any:
@@ -187,13 +187,13 @@ def dot(n: LayerNode, x: Expr, y: Expr) -> Any:
     axis = n.channel(left)
 
     def total(one: Expr, other: Expr) -> Expr:
-        made: Expr = b.op("sum", b.op("multiply", one, other), axis=[axis], keepdims=True)
-        return made
+        sums: Expr = b.op("sum", b.op("multiply", one, other), axis=[axis], keepdims=True)
+        return sums
 
-    made = total(left, right)
+    dot_product = total(left, right)
     if not n.p.cosineSimilarity:
-        return made
-    return b.op("divide", made, b.op("sqrt", b.op("multiply", total(left, left), total(right, right))))
+        return dot_product
+    return b.op("divide", dot_product, b.op("sqrt", b.op("multiply", total(left, left), total(right, right))))
 
 
 # ---- normalisations
@@ -203,9 +203,9 @@ def batchnorm(n: LayerNode, x: Expr) -> Any:
     b, p, data = n.b, n.p, n.real(x)
     axis, rank = n.channel(data), b.rank(data)
     count, epsilon = p.channels, n.float("epsilon", 1e-5)
-    gamma, beta = (n.param(made, (count,), what) for made, what in ((p.gamma, "gamma"), (p.beta, "beta")))
+    gamma, beta = (n.param(weights, (count,), what) for weights, what in ((p.gamma, "gamma"), (p.beta, "beta")))
     if not p.computeMeanVar:
-        mean, variance = (n.param(made, (count,), what) for made, what in ((p.mean, "mean"), (p.variance, "variance")))
+        mean, variance = (n.param(weights, (count,), what) for weights, what in ((p.mean, "mean"), (p.variance, "variance")))
         return b.fields(b.op("nn.batch_norm", data, gamma, beta, mean, variance, axis=axis, epsilon=epsilon))[0]
     axes = [i for i in range(rank) if i > axis or (i < axis and not p.instanceNormalization)]
     scale, shift = (b.unsqueeze(v, list(range(1, rank - axis))) for v in (gamma, beta))
@@ -241,14 +241,14 @@ def layer_normalization(n: LayerNode, x: Expr) -> Any:
     shape, rank = [int(d) for d in n.p.normalizedShape], n.b.rank(x)
     if not 0 < len(shape) <= rank or tuple(shape) != tuple(n.b.shape(x)[rank - len(shape) :]):
         raise Malformed(f"it normalises the extents {shape[:8]} of an operand of the shape {tuple(n.b.shape(x))}")
-    gamma, beta = (n.param(made, shape, what) for made, what in ((n.p.gamma, "gamma"), (n.p.beta, "beta")))
+    gamma, beta = (n.param(weights, shape, what) for weights, what in ((n.p.gamma, "gamma"), (n.p.beta, "beta")))
     return nn.layer_norm(n.b, n.real(x), rank - len(shape), n.float("eps"), gamma, beta)
 
 
-def _placed(n: LayerNode, x: Expr, shape: Any, made: Any, what: str) -> Expr:
+def _placed(n: LayerNode, x: Expr, shape: Any, weights: Any, what: str) -> Expr:
     """A weight of one number, of channels, or of channels, rows and columns, so that it broadcasts."""
     extents = [int(d) for d in shape]
-    array = n.array(made, extents, what)
+    array = n.array(weights, extents, what)
     if len(extents) == 1 and (n.b.rank(x) > 2 or not n.old):
         array = array.reshape([*extents, 1, 1])
     if n.b.rank(x) == 2 and n.old and array.ndim > 1:
@@ -260,8 +260,8 @@ def scale(n: LayerNode, x: Expr) -> Any:
     p, data = n.p, n.real(x)
     if n.old and any(len(s) > 1 and max(s) != math.prod(s) for s in (p.shapeScale, p.shapeBias)):
         data = n.four(data)[0]
-    made = n.b.op("multiply", data, _placed(n, data, p.shapeScale, p.scale, "scale"))
-    return n.b.op("add", made, _placed(n, data, p.shapeBias, p.bias, "bias")) if p.hasBias else made
+    scaled = n.b.op("multiply", data, _placed(n, data, p.shapeScale, p.scale, "scale"))
+    return n.b.op("add", scaled, _placed(n, data, p.shapeBias, p.bias, "bias")) if p.hasBias else scaled
 
 
 def bias(n: LayerNode, x: Expr) -> Any:

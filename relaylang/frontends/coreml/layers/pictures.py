@@ -17,12 +17,12 @@ from relaylang.frontends.coreml.values import packed
 from relaylang.ir import Expr
 
 
-def _amounts(n: LayerNode, made: Any) -> list[int]:
+def _amounts(n: LayerNode, layer: Any) -> list[int]:
     """The numbers before and behind rows and columns."""
-    found = [int(v) for edge in made.borderAmounts for v in (edge.startEdgeSize, edge.endEdgeSize)]
-    if len(found) not in (0, 4) or any(v >= 1 << 31 for v in found):
-        raise Malformed(f"its amounts are {found[:8]}")
-    return found or [0] * 4
+    amounts = [int(v) for edge in layer.borderAmounts for v in (edge.startEdgeSize, edge.endEdgeSize)]
+    if len(amounts) not in (0, 4) or any(v >= 1 << 31 for v in amounts):
+        raise Malformed(f"its amounts are {amounts[:8]}")
+    return amounts or [0] * 4
 
 
 def _padding(n: LayerNode, p: Any, kind: str) -> tuple[str, list[int]]:
@@ -50,16 +50,16 @@ def convolution(n: LayerNode, x: Expr, weight: Expr | None = None) -> Any:
         raise Malformed(f"its {p.outputChannels} filters do not form {groups} groups")
     if not p.isDeconvolution:
         shape = (p.outputChannels, p.kernelChannels, *kernel)
-        made = n.real(weight) if weight is not None else n.param(p.weights, shape, "weight")
-        return back(ops.conv(n, data, made, bias, strides, kind, pad, dilations, groups))
+        filters = n.real(weight) if weight is not None else n.param(p.weights, shape, "weight")
+        return back(ops.conv(n, data, filters, bias, strides, kind, pad, dilations, groups))
     if weight is not None:
         raise Malformed("it is transposed, and its weight is an operand")
-    made = n.param(p.weights, (p.kernelChannels, p.outputChannels // groups, *kernel), "weight", 1)
+    filters = n.param(p.weights, (p.kernelChannels, p.outputChannels // groups, *kernel), "weight", 1)
     wanted = [int(v) for v in p.outputShape]
     if len(wanted) not in (0, 2):
         raise Malformed(f"its result has the extents {wanted[:4]}")
     kind, pad = ("same", []) if wanted else (kind, pad)
-    return back(ops.conv_transpose(n, data, made, bias, pad, wanted, kind, strides, dilations, groups))
+    return back(ops.conv_transpose(n, data, filters, bias, pad, wanted, kind, strides, dilations, groups))
 
 
 def _three(p: Any, name: str) -> list[int]:
@@ -193,10 +193,10 @@ _BOXES = ("CORNERS_HEIGHT_FIRST", "CORNERS_WIDTH_FIRST", "CENTER_SIZE_HEIGHT_FIR
 
 
 def _target(n: LayerNode) -> list[int]:
-    found = [int(v) for v in n.p.targetSize] or [1, 1]
-    if len(found) != 2 or n.p.mode.samplingMethod not in range(4):
-        raise Malformed(f"its result has {found[:4]} places, on the grid with the number {n.p.mode.samplingMethod}")
-    return found
+    target = [int(v) for v in n.p.targetSize] or [1, 1]
+    if len(target) != 2 or n.p.mode.samplingMethod not in range(4):
+        raise Malformed(f"its result has {target[:4]} places, on the grid with the number {n.p.mode.samplingMethod}")
+    return target
 
 
 def resize_bilinear(n: LayerNode, x: Expr) -> Any:
@@ -216,8 +216,8 @@ def crop_resize(n: LayerNode, x: Expr, boxes: Expr) -> Any:
         raise Malformed(f"its boxes are of the form {p.boxIndicesMode.boxMode}")
     (high, wide), form, grid = _target(n), _BOXES[p.boxIndicesMode.boxMode], _GRIDS[p.mode.samplingMethod]
     scale, normal = n.float("spatialScale", 1.0), bool(p.normalizedCoordinates)
-    made = sizes.crop_resize(n, data, None, None, high, wide, normal, scale, form, grid, roi=own)
-    return b.squeeze(made, [1]) if n.old else made
+    cropped = sizes.crop_resize(n, data, None, None, high, wide, normal, scale, form, grid, roi=own)
+    return b.squeeze(cropped, [1]) if n.old else cropped
 
 
 def reorganize(n: LayerNode, x: Expr) -> Any:

@@ -26,38 +26,38 @@ def _three(n: LayerNode, x: Expr) -> Expr:
     return b.reshape_exactly(n.real(x), list(shape[:3]))
 
 
-def _like(n: LayerNode, made: Expr, x: Expr) -> Expr:
+def _like(n: LayerNode, result: Expr, x: Expr) -> Expr:
     """A result (sequence, batch, elements) with the axes of the operand."""
-    b, shape = n.b, n.b.static_shape(made)
+    b, shape = n.b, n.b.static_shape(result)
     if n.old and n.b.rank(x) in (2, 4):
-        return b.reshape_exactly(made, [shape[0], shape[2]])
-    return made if b.rank(x) == 3 else b.unsqueeze(made, [3, 4])
+        return b.reshape_exactly(result, [shape[0], shape[2]])
+    return result if b.rank(x) == 3 else b.unsqueeze(result, [3, 4])
 
 
-def _states(n: LayerNode, x: Expr, given: Sequence[Expr], count: int, width: int) -> list[Expr]:
+def _states(n: LayerNode, x: Expr, states: Sequence[Expr], count: int, width: int) -> list[Expr]:
     """The first states (batch, elements): operands, or zeros."""
-    if given and len(given) != count:
-        raise Malformed(f"it has {len(given)} states, and {count} are its own")
-    if not given:
+    if states and len(states) != count:
+        raise Malformed(f"it has {len(states)} states, and {count} are its own")
+    if not states:
         return [recurrent.zeros(n.b, x, 1, width) for _ in range(count)]
     batch = n.b.extent(x, 1)
-    return [n.b.reshape_exactly(n.real(v), [batch, width]) for v in given]
+    return [n.b.reshape_exactly(n.real(v), [batch, width]) for v in states]
 
 
-def _stacked(n: LayerNode, made: Sequence[Any], shape: tuple[int, int], what: str) -> Expr:
+def _stacked(n: LayerNode, matrices: Sequence[Any], shape: tuple[int, int], what: str) -> Expr:
     """The weights of gates behind each other."""
-    return n.weight(np.concatenate([n.array(part, shape, what) for part in made]), what)
+    return n.weight(np.concatenate([n.array(part, shape, what) for part in matrices]), what)
 
 
-def _vector(n: LayerNode, made: Sequence[Any], width: int, what: str, more: Sequence[float] = ()) -> Expr:
-    parts = [n.array(part, (width,), what) for part in made]
+def _vector(n: LayerNode, vectors: Sequence[Any], width: int, what: str, more: Sequence[float] = ()) -> Expr:
+    parts = [n.array(part, (width,), what) for part in vectors]
     return n.weight(np.concatenate([part + extra for part, extra in zip(parts, more or [0.0] * len(parts))]).astype(np.float32), what)
 
 
-def _functions(n: LayerNode, made: Sequence[Any], count: int) -> list[Callable[[Expr], Expr]]:
-    if len(made) != count:
-        raise Malformed(f"it has {len(made)} activations, and {count} are its own")
-    return [function(n, part) for part in made]
+def _functions(n: LayerNode, activations: Sequence[Any], count: int) -> list[Callable[[Expr], Expr]]:
+    if len(activations) != count:
+        raise Malformed(f"it has {len(activations)} activations, and {count} are its own")
+    return [function(n, part) for part in activations]
 
 
 def _results(n: LayerNode, x: Expr, outputs: Expr, states: Sequence[Expr]) -> list[Expr]:
@@ -92,21 +92,23 @@ def gru(n: LayerNode, x: Expr, *states: Expr) -> Any:
     return _results(n, x, outputs, after)
 
 
-def _lstm(n: LayerNode, data: Expr, p: Any, made: Any, activations: Sequence[Any], states: Sequence[Expr], back: bool) -> list[Expr]:
+def _lstm(
+    n: LayerNode, data: Expr, p: Any, weights: Any, activations: Sequence[Any], states: Sequence[Expr], back: bool
+) -> list[Expr]:
     """One direction: the results, the hidden state, and the memory."""
     width, size = p.outputVectorSize, p.inputVectorSize
     gates = ("inputGate", "forgetGate", "outputGate", "blockInput")
     end = "_back" if back and hasattr(p, "activationsBackwardLSTM") else ""
-    weight = _stacked(n, [getattr(made, f"{g}WeightMatrix") for g in gates], (width, size), f"weight{end}")
-    inner = _stacked(n, [getattr(made, f"{g}RecursionMatrix") for g in gates], (width, width), f"recursion{end}")
+    weight = _stacked(n, [getattr(weights, f"{g}WeightMatrix") for g in gates], (width, size), f"weight{end}")
+    inner = _stacked(n, [getattr(weights, f"{g}RecursionMatrix") for g in gates], (width, width), f"recursion{end}")
     how, forget = p.params, [0.0, 1.0 if p.params.forgetBias else 0.0, 0.0, 0.0]
     shift, eyes = None, None
     if how.hasBiasVectors:
-        shift = _vector(n, [getattr(made, f"{g}BiasVector") for g in gates], width, f"bias{end}", forget)
+        shift = _vector(n, [getattr(weights, f"{g}BiasVector") for g in gates], width, f"bias{end}", forget)
     elif how.forgetBias:
         shift = n.weight(n.b.arrays.repeat(np.array(forget, np.float32), width), f"bias{end}")
     if how.hasPeepholeVectors:
-        eyes = _vector(n, [getattr(made, f"{g}PeepholeVector") for g in gates[:3]], width, f"peephole{end}")
+        eyes = _vector(n, [getattr(weights, f"{g}PeepholeVector") for g in gates[:3]], width, f"peephole{end}")
     clip = float(how.cellClipThreshold)
     step = lstm_step(n, inner, _functions(n, activations, 3), eyes, clip if 0 < clip < 50 else None, how.coupledInputAndForgetGate)
     return run(n, from_input(n, data, weight, shift), states, step, back, how.sequenceOutput)
@@ -126,9 +128,9 @@ def lstm_both(n: LayerNode, x: Expr, *states: Expr) -> Any:
         raise Malformed(f"it has the weights of {len(p.weightParams)} directions")
     first = _states(n, data, states, 4, p.outputVectorSize)
     ways = ((p.activationsForwardLSTM, first[:2], False), (p.activationsBackwardLSTM, first[2:], True))
-    made = [_lstm(n, data, p, own, acts, state, back) for own, (acts, state, back) in zip(p.weightParams, ways)]
-    outputs = n.b.concat([way[0] for way in made], 2)
-    return _results(n, x, outputs, [state for way in made for state in way[1:]])
+    directions = [_lstm(n, data, p, own, acts, state, back) for own, (acts, state, back) in zip(p.weightParams, ways)]
+    outputs = n.b.concat([way[0] for way in directions], 2)
+    return _results(n, x, outputs, [state for way in directions for state in way[1:]])
 
 
 RULES = (

@@ -32,9 +32,9 @@ def reshape(n: LayerNode, x: Expr) -> Any:
         return _exactly(n, data, [*front, *wanted[-3:]])
     rank = b.rank(data)
     last = [*range(rank - 3), rank - 2, rank - 1, rank - 3]
-    made = _exactly(n, b.transpose(data, last), [*front, *wanted[-2:], wanted[-3]])
-    rank = b.rank(made)
-    return b.transpose(made, [*range(rank - 3), rank - 1, rank - 3, rank - 2])
+    reshaped = _exactly(n, b.transpose(data, last), [*front, *wanted[-2:], wanted[-3]])
+    rank = b.rank(reshaped)
+    return b.transpose(reshaped, [*range(rank - 3), rank - 1, rank - 3, rank - 2])
 
 
 def _exactly(n: LayerNode, x: Expr, shape: list[int]) -> Expr:
@@ -133,16 +133,16 @@ def _reduced(name: str) -> Callable[..., Any]:
 def _extreme(name: str) -> Callable[..., Any]:
     def convert(n: LayerNode, x: Expr) -> Any:
         axis = n.axis(x, n.p.axis)
-        made = n.b.op(name, n.real(x), axis=[axis], keepdims=not n.p.removeDim)
-        return n.b.unsqueeze(made, [0]) if n.b.rank(made) == 0 else made
+        index = n.b.op(name, n.real(x), axis=[axis], keepdims=not n.p.removeDim)
+        return n.b.unsqueeze(index, [0]) if n.b.rank(index) == 0 else index
 
     return convert
 
 
 def squeeze(n: LayerNode, x: Expr) -> Any:
     n.axis(x, -1)
-    made = ops.squeeze(n, x, None if n.p.squeezeAll else [int(axis) for axis in n.p.axes])
-    return n.b.unsqueeze(made, [0]) if n.b.rank(made) == 0 else made
+    squeezed = ops.squeeze(n, x, None if n.p.squeezeAll else [int(axis) for axis in n.p.axes])
+    return n.b.unsqueeze(squeezed, [0]) if n.b.rank(squeezed) == 0 else squeezed
 
 
 def expand_dims(n: LayerNode, x: Expr) -> Any:
@@ -169,17 +169,17 @@ def slice_dynamic(n: LayerNode, x: Expr, begin: Expr, *others: Expr) -> Any:
     return _sliced(n, x, whole(b, begin), whole(b, others[0]) if others else None, *ints)
 
 
-def _sliced(n: LayerNode, x: Expr, begin: Expr, end: Expr | None = None, *given: list[int]) -> Expr:
+def _sliced(n: LayerNode, x: Expr, begin: Expr, end: Expr | None = None, *stated: list[int]) -> Expr:
     p, rank = n.p, n.b.rank(x)
     n.axis(x, -1)
     ends = end if end is not None else n.b.const(np.array(list(p.endIds), np.int64))
     own: list[list[int]] = [list(v) for v in (p.strides, p.beginMasks, p.endMasks, p.squeezeMasks)]
-    steps, *marks = [*given, *own[len(given) :]]
+    steps, *marks = [*stated, *own[len(stated) :]]
     masks = [[bool(v) for v in mask] for mask in marks]
     if len(steps) not in (0, rank) or any(len(mask) not in (0, rank) for mask in masks):
         raise Malformed(f"its steps and masks are not those of {int(rank)} axes")
-    made = ops.slice_by_index(n, x, begin, ends, [int(v) for v in steps] or None, *masks)
-    return n.b.unsqueeze(made, [0]) if n.b.rank(made) == 0 else made
+    sliced = ops.slice_by_index(n, x, begin, ends, [int(v) for v in steps] or None, *masks)
+    return n.b.unsqueeze(sliced, [0]) if n.b.rank(sliced) == 0 else sliced
 
 
 def slice_by_size(n: LayerNode, x: Expr, begin: Expr) -> Any:
@@ -271,16 +271,16 @@ def _triangle(upper: bool) -> Callable[..., Any]:
 def _indexed(convert: Callable[..., Any], axis: bool = False, mode: bool = False) -> Callable[..., Any]:
     def layer(n: LayerNode, x: Expr, indices: Expr, *updates: Expr) -> Any:
         """An operator of programs that takes places as its second operand."""
-        given: dict[str, Any] = {"axis": n.axis(x, n.p.axis)} if axis else {}
+        attributes: dict[str, Any] = {"axis": n.axis(x, n.p.axis)} if axis else {}
         if mode:
             modes = ("update", "add", "sub", "mul", "div", "max", "min")
             if n.p.mode not in range(len(modes)) or len(updates) != 1:
                 raise Malformed(f"its mode has the number {n.p.mode}, and it has {2 + len(updates)} operands")
-            given["mode"] = modes[n.p.mode]
-            return convert(n, n.real(x), whole(n.b, indices), n.real(updates[0]), **given)
+            attributes["mode"] = modes[n.p.mode]
+            return convert(n, n.real(x), whole(n.b, indices), n.real(updates[0]), **attributes)
         if updates:
             raise Malformed(f"it has {2 + len(updates)} operands")
-        return convert(n, x, whole(n.b, indices), **given)
+        return convert(n, x, whole(n.b, indices), **attributes)
 
     return layer
 

@@ -144,11 +144,11 @@ def relu(n: Node, x: Expr) -> Any:
     if bound == 0.0:
         if slope == 0.0 and most is not None:
             return b.op("clip", x, a_min=0.0, a_max=most)
-        made = leaky(b, x, slope) if slope else b.op("nn.relu", x)
+        bounded = leaky(b, x, slope) if slope else b.op("nn.relu", x)
     else:
         low = b.op("multiply", b.op("subtract", x, bound), slope) if slope else b.const(0.0, b.dtype(x))
-        made = b.op("where", b.op("greater_equal", x, bound), x, low)
-    return made if most is None else b.op("minimum", made, most)
+        bounded = b.op("where", b.op("greater_equal", x, bound), x, low)
+    return bounded if most is None else b.op("minimum", bounded, most)
 
 
 def leaky_relu(n: Node, x: Expr) -> Any:
@@ -172,10 +172,10 @@ def softmax_layer(n: Node, x: Expr, mask: Expr | None = None) -> Any:
     """Along one axis or several; elements that the mask leaves out get no share."""
     b, x = n.b, n.real(x)
     axes = n.axes("axis", b.rank(x), -1)
-    given = mask if mask is not None else n.argument("mask")
-    if isinstance(given, Expr):
+    kept = mask if mask is not None else n.argument("mask")
+    if isinstance(kept, Expr):
         low = -3e4 if b.dtype(x) == "float16" else -1e9
-        x = b.op("add", x, b.op("where", b.cast(given, "bool"), b.const(0.0, b.dtype(x)), b.const(low, b.dtype(x))))
+        x = b.op("add", x, b.op("where", b.cast(kept, "bool"), b.const(0.0, b.dtype(x)), b.const(low, b.dtype(x))))
     if len(axes) == 1:
         return softmax(b, x, axes[0])
     return b.op("exp", b.op("subtract", x, nn.log_sum_exp(b, x, axes, keepdims=True)))

@@ -151,8 +151,8 @@ def item(n: Node, x: Expr, key: Any) -> Any:
         else:
             raise Unsupported("its indices are tensors")
         axis += 1
-    made = b.slice(x, begin, end, axes, strides) if axes else x
-    return b.unsqueeze(b.squeeze(made, gone), new)
+    sliced = b.slice(x, begin, end, axes, strides) if axes else x
+    return b.unsqueeze(b.squeeze(sliced, gone), new)
 
 
 def flip(n: Node, x: Expr) -> Any:
@@ -239,8 +239,8 @@ def swapaxes(n: Node, x: Expr) -> Any:
 
 def filled(value: float) -> Callable[[Node, Expr], Any]:
     def convert(n: Node, x: Expr) -> Any:
-        made = n.b.op("ones_like" if value else "zeros_like", x)
-        return n.b.cast(made, n.config["dtype"]) if isinstance(n.config.get("dtype"), str) else made
+        constants = n.b.op("ones_like" if value else "zeros_like", x)
+        return n.b.cast(constants, n.config["dtype"]) if isinstance(n.config.get("dtype"), str) else constants
 
     return convert
 
@@ -261,8 +261,8 @@ def argsort(n: Node, x: Expr) -> Any:
 
 
 def top_k(n: Node, x: Expr) -> Any:
-    made = n.b.op("topk", x, k=n.int("k", least=1), axis=-1, ret_type="both", is_ascend=False, dtype="int32")
-    return n.b.fields(made)
+    largest = n.b.op("topk", x, k=n.int("k", least=1), axis=-1, ret_type="both", is_ascend=False, dtype="int32")
+    return n.b.fields(largest)
 
 
 def roll(n: Node, x: Expr) -> Any:

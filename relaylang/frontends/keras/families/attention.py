@@ -43,10 +43,10 @@ def _applied(n: Node, scores: Expr, q: Expr, v: Expr, q_mask: Expr | None, v_mas
     if seen is not None:
         scores = b.op("where", seen, scores, b.op("add", scores, _low(n)))
     weights = b.op("nn.softmax", scores, axis=-1)
-    made = matmul(b, weights, v)
+    product = matmul(b, weights, v)
     if q_mask is not None:
-        made = b.op("multiply", made, b.cast(b.unsqueeze(q_mask, [2]), b.dtype(made)))
-    return [Tensor(made, q_mask), *([weights] if n.flag("return_attention_scores") else [])]
+        product = b.op("multiply", product, b.cast(b.unsqueeze(q_mask, [2]), b.dtype(product)))
+    return [Tensor(product, q_mask), *([weights] if n.flag("return_attention_scores") else [])]
 
 
 def attention(n: Node, xs: Any) -> Any:
@@ -78,8 +78,8 @@ def _projected(n: Node, x: Expr, index: int, name: str, free: int) -> Expr:
     """Data (batch, free axes, width) times a kernel (width, heads, size), with a bias where the layer uses one."""
     letters = "abcdefghij"[: free + 1]
     step = 1 + n.bool("use_bias", True)
-    made = einsum(n.b, f"{letters}x,xyz->{letters}yz", [x, n.weight(index * step, f"{name}/kernel", rank=3)])
-    return made if step == 1 else n.b.op("add", made, n.weight(index * step + 1, f"{name}/bias", rank=2))
+    projected = einsum(n.b, f"{letters}x,xyz->{letters}yz", [x, n.weight(index * step, f"{name}/kernel", rank=3)])
+    return projected if step == 1 else n.b.op("add", projected, n.weight(index * step + 1, f"{name}/bias", rank=2))
 
 
 def _mask_of(n: Node, q: Expr, v: Expr, masks: Sequence[Expr | None], axes: int) -> Expr | None:
@@ -95,13 +95,13 @@ def _mask_of(n: Node, q: Expr, v: Expr, masks: Sequence[Expr | None], axes: int)
     if width is not None:
         apart = b.op("subtract", b.unsqueeze(positions(b, q, 1), [1]), b.unsqueeze(positions(b, v, 1), [0]))
         seen = both(b, seen, b.unsqueeze(b.op("less", b.op("abs", apart), b.const(n.int("sliding_window", least=1), "int64")), [0]))
-    given = n.argument("attention_mask")
-    if isinstance(given, Expr):
-        seen = both(b, b.cast(given, "bool"), seen)
+    attended = n.argument("attention_mask")
+    if isinstance(attended, Expr):
+        seen = both(b, b.cast(attended, "bool"), seen)
     if seen is None:
         return None
     if axes != 1:
-        if given is None or b.rank(seen) != 1 + 2 * axes:
+        if attended is None or b.rank(seen) != 1 + 2 * axes:
             raise Unsupported("it has a mask, and attends along several axes")
         return b.unsqueeze(seen, [1])
     return b.unsqueeze(seen, list(range(0, 3 - b.rank(seen)))) if b.rank(seen) < 3 else seen
@@ -110,15 +110,15 @@ def _mask_of(n: Node, q: Expr, v: Expr, masks: Sequence[Expr | None], axes: int)
 def _arguments(n: Node, query: Any, value: Any, key: Any) -> tuple[Expr, Expr, Expr, list[Expr | None]]:
     """Query, value and key of a call by place or by name, and their masks."""
     places: list[int | str] = [i if i < len(n.args) else name for i, name in enumerate(("query", "value", "key"))]
-    given = [query, value if value is not None else n.argument("value"), key if key is not None else n.argument("key")]
-    if not isinstance(given[0], Expr) or not isinstance(given[1], Expr):
+    operands = [query, value if value is not None else n.argument("value"), key if key is not None else n.argument("key")]
+    if not isinstance(operands[0], Expr) or not isinstance(operands[1], Expr):
         raise Malformed("it takes a query and a value")
     masks = [n.mask_of(p) for p in places]
     for i, name in enumerate(("query_mask", "value_mask", "key_mask")):
         stated = n.argument(name)
         masks[i] = stated if isinstance(stated, Expr) else masks[i]
     b = n.b
-    q, v, k = (b.cast(x, n.dtype) if isinstance(x, Expr) else None for x in given)
+    q, v, k = (b.cast(x, n.dtype) if isinstance(x, Expr) else None for x in operands)
     assert q is not None and v is not None
     return q, v, v if k is None else k, [masks[0], masks[1], masks[2] if k is not None else None]
 
@@ -149,10 +149,10 @@ def multi_head(n: Node, query: Any, value: Any = None, key: Any = None) -> Any:
     result = "".join([*rest, "y", *left, *right])
     scores = einsum(b, f"{''.join(front)}yz,{''.join(other)}yz->{result}", [b.op("multiply", query_heads, scale), keys])
     weights = _softmax(n, scores, seen, len(axes), len(rest))
-    made = einsum(b, f"{result},{''.join(other)}yz->{''.join(front)}yz", [weights, values])
-    made = made if gates is None else b.op("multiply", made, gates)
-    made = _out(n, made, 3 + gate, rank - 2)
-    return [Tensor(made, masks[0]), *([weights] if n.flag("return_attention_scores") else [])]
+    product = einsum(b, f"{result},{''.join(other)}yz->{''.join(front)}yz", [weights, values])
+    product = product if gates is None else b.op("multiply", product, gates)
+    product = _out(n, product, 3 + gate, rank - 2)
+    return [Tensor(product, masks[0]), *([weights] if n.flag("return_attention_scores") else [])]
 
 
 def _softmax(n: Node, scores: Expr, seen: Expr | None, count: int, rest: int) -> Expr:
@@ -169,8 +169,8 @@ def _softmax(n: Node, scores: Expr, seen: Expr | None, count: int, rest: int) ->
     if len(keys) < count:
         raise Unsupported("the extents of its operand are not known; --shape gives them")
     flat = b.op("reshape", scores, newshape=[*[0] * (len(shape) - count), -1])
-    made = b.op("nn.softmax", flat, axis=-1)
-    return b.op("reshape", made, newshape=[*[0] * (len(shape) - count), *keys])
+    shares = b.op("nn.softmax", flat, axis=-1)
+    return b.op("reshape", shares, newshape=[*[0] * (len(shape) - count), *keys])
 
 
 def _out(n: Node, x: Expr, index: int, free: int) -> Expr:
@@ -181,8 +181,8 @@ def _out(n: Node, x: Expr, index: int, free: int) -> Expr:
     if not 3 <= kernel.ndim <= 8:
         raise Malformed(f"its output kernel has the shape {kernel.shape}")
     ends = "nopqrs"[: kernel.ndim - 2]
-    made = einsum(n.b, f"{letters}yz,yz{ends}->{letters}{ends}", [x, n.weight(index * step, "attention_output/kernel")])
-    return made if step == 1 else n.b.op("add", made, n.weight(index * step + 1, "attention_output/bias"))
+    projected = einsum(n.b, f"{letters}yz,yz{ends}->{letters}{ends}", [x, n.weight(index * step, "attention_output/kernel")])
+    return projected if step == 1 else n.b.op("add", projected, n.weight(index * step + 1, "attention_output/bias"))
 
 
 def grouped(n: Node, query: Any, value: Any = None, key: Any = None) -> Any:
@@ -202,9 +202,9 @@ def grouped(n: Node, query: Any, value: Any = None, key: Any = None) -> Any:
     scale = 1 / math.sqrt(n.int("head_dim", least=1))
     scores = einsum(b, "byuz,bkuz->buyk", [b.op("multiply", queries, scale), keys])
     weights = _softmax(n, scores, seen, 1, 1)
-    made = einsum(b, "buyk,bkuz->byuz", [weights, values])
-    made = made if gates is None else b.op("multiply", made, gates)
-    return [Tensor(_out(n, made, 3 + gate, 1), masks[0]), *([weights] if n.flag("return_attention_scores") else [])]
+    product = einsum(b, "buyk,bkuz->byuz", [weights, values])
+    product = product if gates is None else b.op("multiply", product, gates)
+    return [Tensor(_out(n, product, 3 + gate, 1), masks[0]), *([weights] if n.flag("return_attention_scores") else [])]
 
 
 RULES = (

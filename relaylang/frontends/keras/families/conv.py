@@ -84,11 +84,11 @@ def conv(rank: int) -> Callable[[Node, Expr], Any]:
         if first:
             order = _kernel_last(rank)
             kernel = n.weight(0, "kernel", lambda w: change(w).transpose(order), key="OI")
-            made = b.op(f"nn.conv{rank}d", x, kernel, kernel_layout=f"OI{LETTERS[rank]}", **attrs)
+            out = b.op(f"nn.conv{rank}d", x, kernel, kernel_layout=f"OI{LETTERS[rank]}", **attrs)
         else:
             kernel = n.weight(0, "kernel", change)
-            made = b.op(f"nn.conv{rank}d", x, kernel, kernel_layout=f"{LETTERS[rank]}IO", **attrs)
-        return activated(n, with_bias(n, made, 1, first))
+            out = b.op(f"nn.conv{rank}d", x, kernel, kernel_layout=f"{LETTERS[rank]}IO", **attrs)
+        return activated(n, with_bias(n, out, 1, first))
 
     return convert
 
@@ -111,8 +111,8 @@ def _depthwise(n: Node, x: Expr, rank: int, first: bool, strides: Any = 1) -> Ex
         return b.op("nn.conv2d", x, kernel, data_layout="NCHW", kernel_layout="OIHW", **attrs)
     kernel = n.weight(0, "depthwise_kernel", lambda w: w.transpose(1, 2, 0).reshape(count, 1, shape[0]), key="OI")
     data = x if first else b.transpose(x, [0, 2, 1])
-    made = b.op("nn.conv1d", data, kernel, data_layout="NCW", kernel_layout="OIW", **attrs)
-    return made if first else b.transpose(made, [0, 2, 1])
+    out = b.op("nn.conv1d", data, kernel, data_layout="NCW", kernel_layout="OIW", **attrs)
+    return out if first else b.transpose(out, [0, 2, 1])
 
 
 def depthwise(rank: int) -> Callable[[Node, Expr], Any]:
@@ -128,17 +128,17 @@ def separable(rank: int) -> Callable[[Node, Expr], Any]:
 
     def convert(n: Node, x: Expr) -> Any:
         b, first = n.b, n.channels_first()
-        made = _depthwise(n, n.real(x), rank, first)
+        out = _depthwise(n, n.real(x), rank, first)
         shape = n.array(1, rank + 2).shape
         attrs: dict[str, Any] = {"channels": shape[-1], "kernel_size": list(shape[:rank]), "data_layout": layout(rank, first)}
         if first:
             order = _kernel_last(rank)
             kernel = n.weight(1, "pointwise_kernel", lambda w: w.transpose(order), key="OI")
-            made = b.op(f"nn.conv{rank}d", made, kernel, kernel_layout=f"OI{LETTERS[rank]}", **attrs)
+            out = b.op(f"nn.conv{rank}d", out, kernel, kernel_layout=f"OI{LETTERS[rank]}", **attrs)
         else:
             kernel = n.weight(1, "pointwise_kernel")
-            made = b.op(f"nn.conv{rank}d", made, kernel, kernel_layout=f"{LETTERS[rank]}IO", **attrs)
-        return activated(n, with_bias(n, made, 2, first))
+            out = b.op(f"nn.conv{rank}d", out, kernel, kernel_layout=f"{LETTERS[rank]}IO", **attrs)
+        return activated(n, with_bias(n, out, 2, first))
 
     return convert
 
@@ -175,7 +175,7 @@ def transposed(rank: int) -> Callable[[Node, Expr], Any]:
         data = x if first else b.transpose(x, (0, rank + 1, *range(1, rank + 1)))
         order = (rank + 1, rank, *range(rank))
         kernel = n.weight(0, "kernel", lambda w: w.transpose(order), key="IO")
-        made = b.op(
+        out = b.op(
             f"nn.conv{rank}d_transpose",
             data,
             kernel,
@@ -188,8 +188,8 @@ def transposed(rank: int) -> Callable[[Node, Expr], Any]:
             data_layout=layout(rank, True),
             kernel_layout=f"IO{LETTERS[rank]}",
         )
-        made = made if first else b.transpose(made, to_last)
-        return activated(n, with_bias(n, made, 1, first))
+        out = out if first else b.transpose(out, to_last)
+        return activated(n, with_bias(n, out, 1, first))
 
     return convert
 

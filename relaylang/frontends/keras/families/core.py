@@ -17,9 +17,9 @@ def dense(n: Node, x: Expr) -> Any:
     """Kernels are (inputs, units), and Relay's weights (units, inputs)."""
     b, x = n.b, n.real(x)
     kernel = n.weight(0, "kernel", lambda w: w.T, rank=2)
-    made = b.op("nn.dense", x, kernel, units=b.extent(kernel, 0))
-    made = b.op("nn.bias_add", made, n.weight(1, "bias", rank=1), axis=-1) if n.bool("use_bias", True) else made
-    return activated(n, made)
+    product = b.op("nn.dense", x, kernel, units=b.extent(kernel, 0))
+    product = b.op("nn.bias_add", product, n.weight(1, "bias", rank=1), axis=-1) if n.bool("use_bias", True) else product
+    return activated(n, product)
 
 
 def einsum_dense(n: Node, x: Expr) -> Any:
@@ -28,7 +28,7 @@ def einsum_dense(n: Node, x: Expr) -> Any:
     equation = n.value("equation")
     if not isinstance(equation, str) or "->" not in equation:
         raise Malformed(f"its equation is {repr(equation)[:60]}")
-    made = einsum(b, equation, [n.real(x), n.weight(0, "kernel")])
+    product = einsum(b, equation, [n.real(x), n.weight(0, "kernel")])
     axes = n.value("bias_axes", None)
     if axes:
         output = equation.partition("->")[2].replace(" ", "")
@@ -38,19 +38,19 @@ def einsum_dense(n: Node, x: Expr) -> Any:
         bias = n.array(1)
         shape = [bias.shape[str(axes).index(c)] if c in str(axes) and bias.ndim == len(str(axes)) else 1 for c in letters[first:]]
         if bias.ndim == len(str(axes)) and int(np.prod(shape)) == bias.size:
-            made = b.op("add", made, n.weight(1, "bias", lambda w: w.reshape(shape)))
+            product = b.op("add", product, n.weight(1, "bias", lambda w: w.reshape(shape)))
         else:
-            made = b.op("add", made, b.unsqueeze(n.weight(1, "bias"), list(range(rank - bias.ndim))))
-    return activated(n, made)
+            product = b.op("add", product, b.unsqueeze(n.weight(1, "bias"), list(range(rank - bias.ndim))))
+    return activated(n, product)
 
 
 def embedding(n: Node, x: Expr) -> Any:
     """Rows of a table by whole numbers. With `mask_zero`, steps with the number 0 do not count."""
     b = n.b
     ids = x if b.dtype(x) in ("int32", "int64") else b.cast(x, "int32")
-    made = b.op("take", n.weight(0, "embeddings", rank=2), ids, axis=0)
+    rows = b.op("take", n.weight(0, "embeddings", rank=2), ids, axis=0)
     mask = b.op("not_equal", ids, b.const(0, b.dtype(ids))) if n.bool("mask_zero", False) else None
-    return Tensor(made, mask)
+    return Tensor(rows, mask)
 
 
 def reversible_embedding(n: Node, x: Expr) -> Any:
@@ -59,14 +59,14 @@ def reversible_embedding(n: Node, x: Expr) -> Any:
     if not n.flag("reverse"):
         return embedding(n, x)
     if n.bool("tie_weights", True):
-        made = b.op("nn.dense", n.real(x), n.weight(0, "embeddings", rank=2))
+        product = b.op("nn.dense", n.real(x), n.weight(0, "embeddings", rank=2))
     else:
-        made = b.op("nn.dense", n.real(x), n.weight(1, "reverse_embeddings", lambda w: w.T, rank=2))
+        product = b.op("nn.dense", n.real(x), n.weight(1, "reverse_embeddings", lambda w: w.T, rank=2))
     cap = n.value("logit_soft_cap", None)
     if cap is None:
-        return made
+        return product
     limit = n.float("logit_soft_cap")
-    return b.op("multiply", b.op("tanh", b.op("divide", made, limit)), limit)
+    return b.op("multiply", b.op("tanh", b.op("divide", product, limit)), limit)
 
 
 def batch_norm(n: Node, x: Expr) -> Any:
@@ -82,7 +82,7 @@ def batch_norm(n: Node, x: Expr) -> Any:
     mean, variance = (
         n.weight(scale + center + i, name, rank=1, dtype=wide) for i, name in enumerate(("moving_mean", "moving_variance"))
     )
-    made = b.op(
+    normalised = b.op(
         "nn.batch_norm",
         b.cast(x, wide),
         gamma,
@@ -94,7 +94,7 @@ def batch_norm(n: Node, x: Expr) -> Any:
         center=center,
         scale=scale,
     )
-    return b.cast(b.fields(made)[0], b.dtype(x))
+    return b.cast(b.fields(normalised)[0], b.dtype(x))
 
 
 def layer_norm(n: Node, x: Expr) -> Any:
@@ -102,20 +102,20 @@ def layer_norm(n: Node, x: Expr) -> Any:
     b = n.b
     x = n.real(x)
     wide = "float32" if b.dtype(x) in ("float16", "bfloat16") else b.dtype(x)
-    given, x = x, b.cast(x, wide)
+    operand, x = x, b.cast(x, wide)
     axes = sorted(n.axes("axis", b.rank(x), -1))
     scale, center, epsilon = n.bool("scale", True), n.bool("center", True), n.float("epsilon", 1e-3)
     if n.config.get("rms_scaling"):
         variance = nn.moments(b, x, axes)[1]
-        made = b.op("multiply", x, b.op("rsqrt", b.op("add", variance, epsilon)))
-        return b.cast(b.op("multiply", made, _broadcast(n, 0, "gamma", axes, x, wide)), b.dtype(given))
+        normalised = b.op("multiply", x, b.op("rsqrt", b.op("add", variance, epsilon)))
+        return b.cast(b.op("multiply", normalised, _broadcast(n, 0, "gamma", axes, x, wide)), b.dtype(operand))
     if axes == [b.rank(x) - 1]:
         gamma = n.weight(0, "gamma", rank=1, dtype=wide) if scale else None
         beta = n.weight(int(scale), "beta", rank=1, dtype=wide) if center else None
-        return b.cast(nn.layer_norm(b, x, -1, epsilon, gamma, beta), b.dtype(given))
+        return b.cast(nn.layer_norm(b, x, -1, epsilon, gamma, beta), b.dtype(operand))
     gamma = _broadcast(n, 0, "gamma", axes, x, wide) if scale else None
     beta = _broadcast(n, int(scale), "beta", axes, x, wide) if center else None
-    return b.cast(nn.scale_and_shift(b, nn.normalise(b, x, axes, epsilon), gamma, beta), b.dtype(given))
+    return b.cast(nn.scale_and_shift(b, nn.normalise(b, x, axes, epsilon), gamma, beta), b.dtype(operand))
 
 
 def _broadcast(n: Node, index: int, name: str, axes: list[int], x: Expr, dtype: str) -> Expr:
@@ -130,7 +130,7 @@ def group_norm(n: Node, x: Expr) -> Any:
     b = n.b
     x = n.real(x)
     wide = "float32" if b.dtype(x) in ("float16", "bfloat16") else b.dtype(x)
-    given, x = x, b.cast(x, wide)
+    operand, x = x, b.cast(x, wide)
     rank, axis = b.rank(x), n.axis("axis", b.rank(x), -1)
     channels = b.extent(x, axis, "the channels")
     groups = n.int("groups", 32)
@@ -140,12 +140,12 @@ def group_norm(n: Node, x: Expr) -> Any:
     if axis == 0:
         raise Malformed("its axis is the batch")
     split = b.op("reshape", x, newshape=[*[0] * axis, -4, groups, channels // groups, *([-2] if axis + 1 < rank else [])])
-    made = nn.normalise(b, split, [i for i in range(1, rank + 1) if i != axis], n.float("epsilon", 1e-3))
-    made = b.op("reshape", made, newshape=[*[0] * axis, -3, *([-2] if axis + 1 < rank else [])])
+    normalised = nn.normalise(b, split, [i for i in range(1, rank + 1) if i != axis], n.float("epsilon", 1e-3))
+    normalised = b.op("reshape", normalised, newshape=[*[0] * axis, -3, *([-2] if axis + 1 < rank else [])])
     scale, center = n.bool("scale", True), n.bool("center", True)
     gamma = _broadcast(n, 0, "gamma", [axis], x, wide) if scale else None
     beta = _broadcast(n, int(scale), "beta", [axis], x, wide) if center else None
-    return b.cast(nn.scale_and_shift(b, made, gamma, beta), b.dtype(given))
+    return b.cast(nn.scale_and_shift(b, normalised, gamma, beta), b.dtype(operand))
 
 
 def unit(n: Node, x: Expr, axes: list[int], least: float) -> Any:

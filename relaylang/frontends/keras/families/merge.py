@@ -27,10 +27,10 @@ def _mask(n: Node) -> Expr | None:
     masks = [m for m in n.masks if m is not None]
     if not masks or (n.spec.major >= 3 and len(masks) < len(n.masks)):
         return None
-    made = masks[0]
+    joint = masks[0]
     for mask in masks[1:]:
-        made = n.b.op("logical_or" if n.spec.major >= 3 else "logical_and", made, mask)
-    return made
+        joint = n.b.op("logical_or" if n.spec.major >= 3 else "logical_and", joint, mask)
+    return joint
 
 
 def _aligned(n: Node, xs: Sequence[Expr]) -> list[Expr]:
@@ -41,17 +41,17 @@ def _aligned(n: Node, xs: Sequence[Expr]) -> list[Expr]:
 def merge(operator: str) -> Callable[[Node, Any], Any]:
     def convert(n: Node, xs: Any) -> Any:
         operands = _aligned(n, _operands(n, xs))
-        made = operands[0]
+        joined = operands[0]
         for x in operands[1:]:
-            made = n.b.op(operator, made, x)
-        return Tensor(made, _mask(n))
+            joined = n.b.op(operator, joined, x)
+        return Tensor(joined, _mask(n))
 
     return convert
 
 
 def average(n: Node, xs: Any) -> Any:
-    made = merge("add")(n, xs)
-    return Tensor(n.b.op("divide", made.x, float(len(_operands(n, xs)))), made.mask)
+    total = merge("add")(n, xs)
+    return Tensor(n.b.op("divide", total.x, float(len(_operands(n, xs)))), total.mask)
 
 
 def subtract(n: Node, xs: Any) -> Any:
@@ -103,11 +103,11 @@ def dot(n: Node, xs: Any) -> Any:
         return einsum(b, f"{''.join(left)},{''.join(right)}->{result}", [x, y])
     x = b.transpose(x, [0, *xr, ax])
     y = b.transpose(y, [0, ay, *yr])
-    made = matmul(b, x if xr else b.unsqueeze(x, [1]), y if yr else b.unsqueeze(y, [2]))
+    product = matmul(b, x if xr else b.unsqueeze(x, [1]), y if yr else b.unsqueeze(y, [2]))
     gone = ([1] if not xr else []) + ([2] if not yr else [])
     if len(gone) == 2:
-        return b.squeeze(made, [2])
-    return b.squeeze(made, gone)
+        return b.squeeze(product, [2])
+    return b.squeeze(product, gone)
 
 
 RULES = (

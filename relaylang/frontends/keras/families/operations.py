@@ -43,13 +43,13 @@ def common_dtype(b: Builder, operands: Sequence[Any], real: bool = False) -> str
         return "float32" if narrow else max(floats, key=_RANKS.index)
     if real or float in numbers:
         return "float32"
-    made = max(dtypes, key=_RANKS.index, default="int32")
+    widest = max(dtypes, key=_RANKS.index, default="int32")
     signed, unsigned = ([int(d.removeprefix(kind)) for d in dtypes if d.startswith(kind)] for kind in ("int", "uint"))
     if signed and unsigned:
-        made = f"int{min(max(*signed, 2 * max(unsigned)), 64)}"
-    if made == "bool" and int in numbers:
+        widest = f"int{min(max(*signed, 2 * max(unsigned)), 64)}"
+    if widest == "bool" and int in numbers:
         return "int32"
-    return made
+    return widest
 
 
 def operand(b: Builder, x: Any, dtype: str) -> Expr:
@@ -122,8 +122,10 @@ def reduction(operator: str, real: bool = False) -> Callable[..., Any]:
         axes = axes_in(n, x)
         if not axes:
             return x
-        made = b.op(operator, x, axis=axes, keepdims=n.bool("keepdims", False))
-        return b.cast(made, n.config["dtype"]) if isinstance(n.config.get("dtype"), str) and operator in ("sum", "prod") else made
+        reduced = b.op(operator, x, axis=axes, keepdims=n.bool("keepdims", False))
+        return (
+            b.cast(reduced, n.config["dtype"]) if isinstance(n.config.get("dtype"), str) and operator in ("sum", "prod") else reduced
+        )
 
     return convert
 
@@ -303,8 +305,8 @@ def batch_norm(n: Node, x: Expr, mean: Expr, variance: Expr, offset: Any = None,
     shape = [-1 if i == axis else 1 for i in range(b.rank(x))]
     factor = b.op("rsqrt", b.op("add", variance, n.float("epsilon", 1e-3)))
     factor = factor if scale is None else b.op("multiply", factor, scale)
-    made = b.op("multiply", b.op("subtract", x, b.reshape(mean, shape)), b.reshape(factor, shape))
-    return made if offset is None else b.op("add", made, b.reshape(offset, shape))
+    scaled = b.op("multiply", b.op("subtract", x, b.reshape(mean, shape)), b.reshape(factor, shape))
+    return scaled if offset is None else b.op("add", scaled, b.reshape(offset, shape))
 
 
 def _logaddexp(n: Node, x1: Any, x2: Any) -> Any:

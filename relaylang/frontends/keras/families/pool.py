@@ -63,19 +63,19 @@ def _adaptive(n: Node, x: Expr, kind: str, rank: int) -> Any:
     """Each result pools from floor(i * size / wanted) to ceil((i + 1) * size / wanted)."""
     b, first = n.b, n.channels_first()
     sizes = n.ints("output_size", rank, least=1)
-    made = b.of_rank(x, rank + 2)
+    pooled = b.of_rank(x, rank + 2)
     for i, size in enumerate(sizes):
         axis = i + 2 if first else i + 1
-        have = b.extent(made, axis, "the extents of its operand")
+        have = b.extent(pooled, axis, "the extents of its operand")
         b.budget.take_nodes(size, "writing its windows out")
         places = b.arrays.arange(size)
         starts, ends = places * have // size, -(-(places + 1) * have // size)
         parts = [
-            b.op({"avg": "mean", "max": "max"}[kind], b.slice(made, [int(s)], [int(e)], [axis]), axis=[axis], keepdims=True)
+            b.op({"avg": "mean", "max": "max"}[kind], b.slice(pooled, [int(s)], [int(e)], [axis]), axis=[axis], keepdims=True)
             for s, e in zip(starts, ends)
         ]
-        made = b.concat(parts, axis)
-    return made
+        pooled = b.concat(parts, axis)
+    return pooled
 
 
 def adaptive(kind: str, rank: int) -> Callable[[Node, Expr], Any]:

@@ -14,14 +14,14 @@ from relaylang.ir import Expr
 
 def _numbers(n: Node, key: str, default: float) -> np.ndarray:
     """A number or a list of them."""
-    made = n.value(key, default)
-    if isinstance(made, dict):
-        made = made.get("value", made.get("config"))
-        made = made.get("value") if isinstance(made, dict) else made
+    numbers = n.value(key, default)
+    if isinstance(numbers, dict):
+        numbers = numbers.get("value", numbers.get("config"))
+        numbers = numbers.get("value") if isinstance(numbers, dict) else numbers
     try:
-        array = np.asarray(made, np.float64)
+        array = np.asarray(numbers, np.float64)
     except (TypeError, ValueError):
-        raise Malformed(f"its {key} is {repr(made)[:60]}, and it must be numbers") from None
+        raise Malformed(f"its {key} is {repr(numbers)[:60]}, and it must be numbers") from None
     if not np.isfinite(array).all():
         raise Malformed(f"its {key} has numbers that are not finite")
     return array
@@ -31,13 +31,13 @@ def rescaling(n: Node, x: Expr) -> Any:
     """`x * scale + offset`, with numbers or lists of them along the channels."""
     b = n.b
     x = b.cast(x, n.dtype)
-    made = []
+    constants = []
     for key, default in (("scale", 1.0), ("offset", 0.0)):
         array = _numbers(n, key, default)
         if array.ndim and n.channels_first():
             array = array.reshape(-1, 1, 1)
-        made.append(b.const(array.astype(np.dtype(n.dtype))))
-    return b.op("add", b.op("multiply", x, made[0]), made[1])
+        constants.append(b.const(array.astype(np.dtype(n.dtype))))
+    return b.op("add", b.op("multiply", x, constants[0]), constants[1])
 
 
 def normalization(n: Node, x: Expr) -> Any:
@@ -45,8 +45,8 @@ def normalization(n: Node, x: Expr) -> Any:
     b = n.b
     x = b.cast(x, n.dtype)
     rank = b.rank(x)
-    given = n.value("mean", None) is not None
-    mean, variance = (_numbers(n, "mean", 0.0), _numbers(n, "variance", 1.0)) if given else (n.array(0), n.array(1))
+    is_stated = n.value("mean", None) is not None
+    mean, variance = (_numbers(n, "mean", 0.0), _numbers(n, "variance", 1.0)) if is_stated else (n.array(0), n.array(1))
     axes = [] if n.value("axis", -1) is None else sorted(n.axes("axis", rank, -1))
     shape = [1] * rank
     if axes:

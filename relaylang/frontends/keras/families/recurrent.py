@@ -65,8 +65,8 @@ def simple_cell(n: Node) -> Cell:
     kernel, recurrent, bias = _weights(n, 1, units, n.bool("use_bias", True))
 
     def before(x: Expr) -> Expr:
-        made = b.op("nn.dense", x, kernel, units=units)
-        return made if bias is None else b.op("nn.bias_add", made, bias, axis=-1)
+        products = b.op("nn.dense", x, kernel, units=units)
+        return products if bias is None else b.op("nn.bias_add", products, bias, axis=-1)
 
     def step(x: Expr, states: list[Expr]) -> list[Expr]:
         return [act(b.op("add", x, b.unfolded("nn.dense", states[0], recurrent, units=units)))]
@@ -81,13 +81,13 @@ def lstm_cell(n: Node) -> Cell:
     kernel, recurrent, bias = _weights(n, 4, units, n.bool("use_bias", True))
 
     def before(x: Expr) -> Expr:
-        made = b.op("nn.dense", x, kernel, units=4 * units)
+        products = b.op("nn.dense", x, kernel, units=4 * units)
         if bias is None:
-            return made
+            return products
         flat = bias
         if b.extent(flat, 0) == 8 * units:  # cuDNN's two biases
             flat = b.op("sum", b.reshape(flat, [2, 4 * units]), axis=[0])
-        return b.op("nn.bias_add", made, flat, axis=-1)
+        return b.op("nn.bias_add", products, flat, axis=-1)
 
     def step(x: Expr, states: list[Expr]) -> list[Expr]:
         h, c = states
@@ -118,8 +118,8 @@ def gru_cell(n: Node) -> Cell:
     both, last = (b.slice(recurrent, [0], [2 * units], [0]), b.slice(recurrent, [2 * units], [3 * units], [0]))
 
     def before(x: Expr) -> Expr:
-        made = b.op("nn.dense", x, kernel, units=3 * units)
-        return made if own is None else b.op("nn.bias_add", made, own, axis=-1)
+        products = b.op("nn.dense", x, kernel, units=3 * units)
+        return products if own is None else b.op("nn.bias_add", products, own, axis=-1)
 
     def step(x: Expr, states: list[Expr]) -> list[Expr]:
         (h,) = states
@@ -129,13 +129,13 @@ def gru_cell(n: Node) -> Cell:
             product = product if other is None else b.op("nn.bias_add", product, other, axis=-1)
             hz, hr, hn = b.fields(b.op("split", product, indices_or_sections=3, axis=-1))
             z, r = gate(b.op("add", z, hz)), gate(b.op("add", r, hr))
-            made = act(b.op("add", new, b.op("multiply", r, hn)))
+            candidate = act(b.op("add", new, b.op("multiply", r, hn)))
         else:
             product = b.unfolded("nn.dense", h, both, units=2 * units)
             hz, hr = b.fields(b.op("split", product, indices_or_sections=2, axis=-1))
             z, r = gate(b.op("add", z, hz)), gate(b.op("add", r, hr))
-            made = act(b.op("add", new, b.unfolded("nn.dense", b.op("multiply", r, h), last, units=units)))
-        return [b.op("add", made, b.op("multiply", z, b.op("subtract", h, made)))]
+            candidate = act(b.op("add", new, b.unfolded("nn.dense", b.op("multiply", r, h), last, units=units)))
+        return [b.op("add", candidate, b.op("multiply", z, b.op("subtract", h, candidate)))]
 
     return Cell(step, [units], before)
 
@@ -161,32 +161,32 @@ def stacked(n: Node, spec: Spec) -> Cell:
         raise Malformed("it has no cells")
 
     def step(x: Expr, states: list[Expr]) -> list[Expr]:
-        made, at = [], 0
+        new_states, at = [], 0
         for cell in cells:
             new = cell.step(cell.before(x), states[1 + at : 1 + at + len(cell.widths)])
             at += len(cell.widths)
-            made += new
+            new_states += new
             x = new[0]
-        return [x, *made]
+        return [x, *new_states]
 
     widths = [w for cell in cells for w in cell.widths]
     return Cell(step, [cells[-1].widths[0], *widths], lambda x: x)
 
 
-def _states(n: Node, given: Any) -> list[Expr]:
+def _states(n: Node, stated: Any) -> list[Expr]:
     """The initial states of a call: a tensor, or lists of them."""
-    made, stack = [], [given]
+    tensors, stack = [], [stated]
     while stack:
         part = stack.pop()
         if isinstance(part, (list, tuple)):
             stack += reversed(part)
         elif isinstance(part, Tensor):
-            made.append(part.x)
+            tensors.append(part.x)
         elif isinstance(part, Expr):
-            made.append(part)
+            tensors.append(part)
         elif part is not None:
             raise Unsupported("its initial state is no tensor")
-    return [n.b.cast(x, n.dtype) for x in made]
+    return [n.b.cast(x, n.dtype) for x in tensors]
 
 
 def rnn(n: Node, x: Any, initial: Any = None) -> Any:
@@ -204,18 +204,18 @@ def rnn(n: Node, x: Any, initial: Any = None) -> Any:
     else:
         cell = _CELLS[kind](n)
     if isinstance(x, list):  # Keras 2 hands the states on behind the operand.
-        x, given = x[0], _states(n, [x[1:], initial])
+        x, stated = x[0], _states(n, [x[1:], initial])
     else:
-        given = _states(n, [initial, n.kwargs.get("initial_state")])
+        stated = _states(n, [initial, n.kwargs.get("initial_state")])
     x = batch = n.real(b.of_rank(x, 3))
     if n.config.get("stateful"):
         b.report.warn(f"the layer {n.spec.name} is stateful, and each call of the program begins with its first state", b.span)
     if n.config.get("time_major"):
         raise Unsupported("its operand has the steps first")
     seq = b.transpose(x, [1, 0, 2])
-    if given and len(given) != len(cell.widths) - extra:
-        raise Malformed(f"it gets {len(given)} states, and it has {len(cell.widths) - extra}")
-    states = given or [zeros(b, batch, 0, w) for w in cell.widths[extra:]]
+    if stated and len(stated) != len(cell.widths) - extra:
+        raise Malformed(f"it gets {len(stated)} states, and it has {len(cell.widths) - extra}")
+    states = stated or [zeros(b, batch, 0, w) for w in cell.widths[extra:]]
     if extra:
         states = [zeros(b, batch, 0, cell.widths[0]), *states]
     return _unrolled(n, cell.before(seq), states, cell.step, extra)
@@ -251,18 +251,18 @@ def _unrolled(n: Node, seq: Expr, states: list[Expr], step: Step, extra: int) ->
     ends = last[1:] if mask is not None else last
     assert len(ends) == count
     if n.bool("return_sequences", False):
-        made = Tensor(b.transpose(outputs, [1, 0, *range(2, b.rank(outputs))]), mask)
+        sequence = Tensor(b.transpose(outputs, [1, 0, *range(2, b.rank(outputs))]), mask)
     else:
-        made = Tensor(last[0])
-    return [made, *ends[extra:]] if n.bool("return_state", False) else [made]
+        sequence = Tensor(last[0])
+    return [sequence, *ends[extra:]] if n.bool("return_state", False) else [sequence]
 
 
 def bidirectional(n: Node, x: Any, initial: Any = None) -> Any:
     """A layer in each direction; the backward one's outputs come in the order of the steps."""
     b = n.b
     (key, forward), (other, backward) = n.spec.children()
-    given = n.kwargs.get("initial_state", initial)
-    states = _states(n, given)
+    stated = n.kwargs.get("initial_state", initial)
+    states = _states(n, stated)
     if isinstance(x, list):
         x, more = x[0], _states(n, x[1:])
         states = more or states
@@ -283,13 +283,13 @@ def bidirectional(n: Node, x: Any, initial: Any = None) -> Any:
     if mode is None:
         return [Tensor(y.x, mask), Tensor(turned, mask), *ends, *others]
     if mode == "concat":
-        made = b.concat([y.x, turned], -1)
+        merged = b.concat([y.x, turned], -1)
     elif mode in ("sum", "ave", "mul"):
-        made = b.op("multiply" if mode == "mul" else "add", y.x, turned)
-        made = b.op("divide", made, 2.0) if mode == "ave" else made
+        merged = b.op("multiply" if mode == "mul" else "add", y.x, turned)
+        merged = b.op("divide", merged, 2.0) if mode == "ave" else merged
     else:
         raise Malformed(f"its merge_mode is {repr(mode)[:40]}")
-    return [Tensor(made, mask), *ends, *others]
+    return [Tensor(merged, mask), *ends, *others]
 
 
 def time_distributed(n: Node, x: Expr) -> Any:
@@ -308,17 +308,17 @@ def time_distributed(n: Node, x: Expr) -> Any:
     if mask is not None and b.rank(mask) > 2:
         inner_mask = b.op("reshape", mask, newshape=[-3, -2])
     results = n.inner(key, layer, Tensor(flat, inner_mask))
-    made = []
+    outputs = []
     for result in results:
         rank = b.rank(result.x)
         like = b.shape(x)
         if isinstance(like[1], int):
-            whole = b.op("reshape", result.x, newshape=[-4, -1, int(like[1]), *([-2] if rank > 1 else [])])
-            whole = b.refine(whole, [int(like[0]) if isinstance(like[0], int) else None, *[None] * rank])
+            steps = b.op("reshape", result.x, newshape=[-4, -1, int(like[1]), *([-2] if rank > 1 else [])])
+            steps = b.refine(steps, [int(like[0]) if isinstance(like[0], int) else None, *[None] * rank])
         else:
-            whole = b.op("reshape_like", result.x, x, lhs_begin=0, lhs_end=1, rhs_begin=0, rhs_end=2)
-        made.append(Tensor(whole, mask))
-    return made
+            steps = b.op("reshape_like", result.x, x, lhs_begin=0, lhs_end=1, rhs_begin=0, rhs_end=2)
+        outputs.append(Tensor(steps, mask))
+    return outputs
 
 
 def conv_lstm(rank: int) -> Callable[[Node, Any, Any], Any]:
@@ -326,7 +326,7 @@ def conv_lstm(rank: int) -> Callable[[Node, Any, Any], Any]:
 
     def convert(n: Node, x: Any, initial: Any = None) -> Any:
         b, first = n.b, n.channels_first()
-        given = _states(n, [x[1:], initial] if isinstance(x, list) else [initial, n.kwargs.get("initial_state")])
+        stated = _states(n, [x[1:], initial] if isinstance(x, list) else [initial, n.kwargs.get("initial_state")])
         x = n.real(b.of_rank(x[0] if isinstance(x, list) else x, rank + 3))
         filters = n.int("filters", least=1)
         act, gate = function(n, "activation", "tanh"), function(n, "recurrent_activation", _gate(n))
@@ -344,7 +344,7 @@ def conv_lstm(rank: int) -> Callable[[Node, Any, Any], Any]:
         same = n.choice("padding", "valid", ("valid", "same")) == "same"
         pairs = same_padding(sizes, kernel[:rank], steps, dilation) if same else [(0, 0)] * rank
         flat = b.op("reshape", x, newshape=[-3, -2])
-        made = b.op(
+        gates = b.op(
             f"nn.conv{rank}d",
             flat,
             own,
@@ -356,9 +356,9 @@ def conv_lstm(rank: int) -> Callable[[Node, Any, Any], Any]:
             **form,
         )
         if n.bool("use_bias", True):
-            made = b.op("nn.bias_add", made, n.weight(2, "bias", rank=1), axis=1 if first else -1)
-        rest = [int(d) for d in b.static_shape(made)[1:]]
-        seq = b.transpose(b.reshape(made, [shape[0], shape[1], *rest]), [1, 0, *range(2, rank + 3)])
+            gates = b.op("nn.bias_add", gates, n.weight(2, "bias", rank=1), axis=1 if first else -1)
+        rest = [int(d) for d in b.static_shape(gates)[1:]]
+        seq = b.transpose(b.reshape(gates, [shape[0], shape[1], *rest]), [1, 0, *range(2, rank + 3)])
         state = list(rest)
         state[0 if first else -1] = filters
         axis = 1 if first else rank + 1
@@ -381,7 +381,7 @@ def conv_lstm(rank: int) -> Callable[[Node, Any, Any], Any]:
             return [b.op("multiply", gate(o), act(c)), c]
 
         empty = b.const(b.arrays.zeros([shape[0], *state], np.dtype(n.dtype)))
-        return _unrolled(n, seq, given or [empty, empty], step, 0)
+        return _unrolled(n, seq, stated or [empty, empty], step, 0)
 
     return convert
 

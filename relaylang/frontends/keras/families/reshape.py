@@ -76,11 +76,11 @@ def pairs(n: Node, key: str, rank: int) -> list[tuple[int, int]]:
         rows = [rows]
     if n.spec.major == 1 and rank == 2 and len(rows) == 4:
         rows = [rows[:2], rows[2:]]
-    made = [tuple(r) if isinstance(r, (list, tuple)) else (r, r) for r in rows]
-    numbers = [v for pair in made for v in pair if type(v) is int and 0 <= v < 1 << 31]
-    if [len(pair) for pair in made] != [2] * rank or len(numbers) != 2 * rank:
+    sides = [tuple(r) if isinstance(r, (list, tuple)) else (r, r) for r in rows]
+    numbers = [v for pair in sides for v in pair if type(v) is int and 0 <= v < 1 << 31]
+    if [len(pair) for pair in sides] != [2] * rank or len(numbers) != 2 * rank:
         raise Malformed(f"its {key} is {repr(value)[:60]}, and it must be {rank} pairs of numbers from 0 on")
-    return [(int(p[0]), int(p[1])) for p in made]
+    return [(int(p[0]), int(p[1])) for p in sides]
 
 
 def padding(rank: int) -> Callable[[Node, Expr], Any]:
@@ -179,12 +179,12 @@ def _cubic(n: Node, x: Expr, axis: int, size: int) -> Expr:
     weights = np.where((places < 0) | (places >= have), 0, np.where(distance <= 1, near, far))
     weights /= weights.sum(0)
     shape = [-1 if i == axis else 1 for i in range(b.rank(x))]
-    made = None
+    total = None
     for place, weight in zip(np.clip(places, 0, have - 1).astype(np.int32), weights):
         part = b.op("multiply", b.op("take", x, b.const(place), axis=axis), b.const(weight.reshape(shape), b.dtype(x)))
-        made = part if made is None else b.op("add", made, part)
-    assert made is not None
-    return made
+        total = part if total is None else b.op("add", total, part)
+    assert total is not None
+    return total
 
 
 def masking(n: Node, x: Expr) -> Any:
@@ -193,8 +193,8 @@ def masking(n: Node, x: Expr) -> Any:
     x = n.real(x)
     differs = b.op("not_equal", x, n.float("mask_value", 0.0))
     kept = b.op("any", differs, axis=[-1], keepdims=True)
-    made = b.op("multiply", x, b.cast(kept, b.dtype(x)))
-    return Tensor(made, b.squeeze(kept, [-1]))
+    masked = b.op("multiply", x, b.cast(kept, b.dtype(x)))
+    return Tensor(masked, b.squeeze(kept, [-1]))
 
 
 RULES = (

@@ -89,18 +89,18 @@ def function(n: Node, *operands: Any) -> Any:
     if known is None:
         raise Unsupported(f"its function is {str(name)[:60]}, which the importer does not have")
     operation, names = known
-    given = {k: v for k, v in n.kwargs.items() if k not in ("name", "training", "mask")}
+    arguments = {k: v for k, v in n.kwargs.items() if k not in ("name", "training", "mask")}
     if len(operands) > len(names):
         raise Malformed(f"its function {name} takes {len(names)} operands, and it gets {len(operands)}")
     values = [v for v in operands if v is not None]
     for key in names[len(values) :]:
-        if key not in given:
+        if key not in arguments:
             break
         values.append(n.argument(key))
-        del given[key]
+        del arguments[key]
     config: dict[str, Any] = {"name": n.spec.name, "axis": None} if name.startswith("math.reduce_") else {"name": n.spec.name}
     config |= _DEFAULTS.get(name, {})
-    for key, value in given.items():
+    for key, value in arguments.items():
         if key in names:
             continue
         to = _OF_FUNCTION.get((name, key), _NAMES.get(key, key))

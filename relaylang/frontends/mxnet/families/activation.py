@@ -37,7 +37,7 @@ def leaky_relu(n: Node, x: Expr, gamma: Expr | None = None) -> Any:
         return nn.prelu(b, x, gamma)
     if kind == "rrelu":
         slope = (n.float("lower_bound", 0.125) + n.float("upper_bound", 0.334)) / 2
-    found: dict[str, Callable[[], Expr]] = {
+    functions: dict[str, Callable[[], Expr]] = {
         "leaky": lambda: b.op("nn.leaky_relu", x, alpha=slope),
         "rrelu": lambda: b.op("nn.leaky_relu", x, alpha=slope),
         "elu": lambda: nn.elu(b, x, slope),
@@ -46,9 +46,9 @@ def leaky_relu(n: Node, x: Expr, gamma: Expr | None = None) -> Any:
         "gelu_erf": lambda: nn.gelu(b, x),
         "gelu_tanh": lambda: nn.gelu(b, x, approximate=True),
     }
-    if kind not in found:
+    if kind not in functions:
         raise Unsupported(f"the activation {kind[:40]!r} is unknown")
-    return found[kind]()
+    return functions[kind]()
 
 
 def hard_sigmoid(n: Node, x: Expr) -> Any:
@@ -62,7 +62,7 @@ def _softmax(operator: str, sign: float = 1.0) -> Callable[..., Any]:
         scale = sign / n.float("temperature", 1.0)
         x = x if scale == 1.0 else b.op("multiply", x, scale)
         if length is None:
-            made = b.op(operator, x, axis=axis)
+            shares = b.op(operator, x, axis=axis)
         else:
             if not n.bool("use_length"):
                 raise Malformed("it has lengths, and use_length is False")
@@ -71,8 +71,8 @@ def _softmax(operator: str, sign: float = 1.0) -> Callable[..., Any]:
             inside = b.op("less", steps, b.unsqueeze(b.cast(length, "int32"), [axis]))
             # The first places alone count; the others are 0 in the result.
             held = b.op("where", inside, x, b.const(-1e30 if dtype != "float16" else -6e4, dtype))
-            made = b.op("where", inside, b.op(operator, held, axis=axis), b.const(0.0, dtype))
-        return b.cast(made, n.dtype("dtype", dtype))
+            shares = b.op("where", inside, b.op(operator, held, axis=axis), b.const(0.0, dtype))
+        return b.cast(shares, n.dtype("dtype", dtype))
 
     return convert
 

@@ -16,8 +16,8 @@ def _parts(n: Node, x: Expr, count: int) -> list[Expr]:
     if heads < 1 or width % (heads * count):
         raise Malformed(f"its operand has {width} features, which are not {count} of each of {heads} heads")
     size = width // (heads * count)
-    whole = b.transpose(b.reshape_exactly(x, [steps, batch * heads, count, size]), [2, 1, 0, 3])
-    return [b.squeeze(b.slice(whole, [i], [i + 1], [0]), [0]) for i in range(count)]
+    turned = b.transpose(b.reshape_exactly(x, [steps, batch * heads, count, size]), [2, 1, 0, 3])
+    return [b.squeeze(b.slice(turned, [i], [i + 1], [0]), [0]) for i in range(count)]
 
 
 def _scores(b: Builder, q: Expr, k: Expr) -> Expr:
@@ -28,9 +28,9 @@ def _scores(b: Builder, q: Expr, k: Expr) -> Expr:
 def _values(n: Node, weights: Expr, v: Expr) -> Expr:
     """(steps, batch, heads * size) of the weights (batch * heads, steps, keys)."""
     b, heads = n.b, n.int("heads")
-    made = nn.matmul(b, weights, v)
-    rows, steps, size = b.static_shape(made)
-    turned = b.transpose(made, [1, 0, 2])
+    product = nn.matmul(b, weights, v)
+    rows, steps, size = b.static_shape(product)
+    turned = b.transpose(product, [1, 0, 2])
     return b.reshape_exactly(turned, [steps, rows // heads, heads * size])
 
 

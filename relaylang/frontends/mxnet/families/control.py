@@ -41,8 +41,8 @@ def cond(n: Node, *xs: Expr) -> Any:
     if len(then) != len(other) or len(test) != 1:
         raise Malformed(f"its branches have {len(then)} and {len(other)} results")
     b = n.b
-    whole = b.if_(_test(b, test[0]), b.tuple(then), b.tuple(other))
-    return b.fields(whole)
+    branch = b.if_(_test(b, test[0]), b.tuple(then), b.tuple(other))
+    return b.fields(branch)
 
 
 def foreach(n: Node, *xs: Expr) -> Any:
@@ -53,7 +53,7 @@ def foreach(n: Node, *xs: Expr) -> Any:
     places = [*data, *states, *rest]
     if sorted(places) != list(range(len(xs))) or len(body.variables) != len(xs) or len(body.heads) != count + len(states):
         raise Malformed(f"its graph has {len(body.variables)} operands and {len(body.heads)} results, which do not fit its own")
-    given, first, fixed = xs[: len(data)], xs[len(data) : len(data) + len(states)], xs[len(data) + len(states) :]
+    sequences, first, fixed = xs[: len(data)], xs[len(data) : len(data) + len(states)], xs[len(data) + len(states) :]
 
     def turn(values: list[Expr]) -> Sequence[Expr]:
         now, parts = values[: len(states)], values[len(states) :]
@@ -61,8 +61,8 @@ def foreach(n: Node, *xs: Expr) -> Any:
         results = n.importer.convert_body(n, body, [operands[i] for i in range(len(xs))])
         return [*results[count:], *results[:count]]
 
-    made = scan(b, turn, list(first), list(given), [0] * len(given))
-    return [*made[len(states) :], *made[: len(states)]]
+    results = scan(b, turn, list(first), list(sequences), [0] * len(sequences))
+    return [*results[len(states) :], *results[: len(states)]]
 
 
 def while_(n: Node, *xs: Expr) -> Any:
@@ -100,8 +100,8 @@ def while_(n: Node, *xs: Expr) -> Any:
         return [b.op("add", v[0], b.const(1, "int64")), *results[count:], *grown]
 
     names = ["turn", *[f"v{i}" for i in range(size)], *[f"rows{i}" for i in range(count)]]
-    found = while_loop(b, condition, step, [b.const(0, "int64"), *first, *empty], names, "while_loop")
-    return [*[_filled(b, rows, most) for rows in found[1 + size :]], *found[1 : 1 + size]]
+    results = while_loop(b, condition, step, [b.const(0, "int64"), *first, *empty], names, "while_loop")
+    return [*[_filled(b, rows, most) for rows in results[1 + size :]], *results[1 : 1 + size]]
 
 
 def _filled(b: Builder, rows: Expr, most: int) -> Expr:
@@ -111,8 +111,8 @@ def _filled(b: Builder, rows: Expr, most: int) -> Expr:
         raise Unsupported("its rows have unknown extents; --shape gives them")
     ends = [int(d) for d in shape[1:] if isinstance(d, int)]
     zeros = b.const(b.arrays.zeros([most, *ends], np.dtype(b.dtype(rows))))
-    made = b.slice(b.concat([rows, zeros], 0), [0], [most], [0])
-    return b.refine(made, [most, *ends])
+    padded = b.slice(b.concat([rows, zeros], 0), [0], [most], [0])
+    return b.refine(padded, [most, *ends])
 
 
 RULES = (

@@ -57,10 +57,10 @@ def to_last(b: Builder, x: Expr) -> Expr:
     return b.transpose(x, [0, *range(2, rank), 1])
 
 
-def _with_bias(n: Node, made: Expr, bias: Expr | None, axis: int = 1) -> Expr:
+def _with_bias(n: Node, product: Expr, bias: Expr | None, axis: int = 1) -> Expr:
     if n.bool("no_bias") or bias is None:
-        return made
-    return n.b.op("nn.bias_add", made, bias, axis=axis)
+        return product
+    return n.b.op("nn.bias_add", product, bias, axis=axis)
 
 
 def _check_bias(n: Node, bias: Expr | None, default: bool = False) -> None:
@@ -78,8 +78,8 @@ def convolution(n: Node, x: Expr, weight: Expr, bias: Expr | None = None) -> Any
     b.shape(weight, count + 2)
     if last:
         x, weight = to_first(b, x), to_first(b, weight)
-    made = _with_bias(n, windows.conv(b, x, weight, w.strides, w.pads, w.dilations, groups), bias)
-    return to_last(b, made) if last else made
+    conv = _with_bias(n, windows.conv(b, x, weight, w.strides, w.pads, w.dilations, groups), bias)
+    return to_last(b, conv) if last else conv
 
 
 def deconvolution(n: Node, x: Expr, weight: Expr, bias: Expr | None = None) -> Any:
@@ -105,11 +105,11 @@ def deconvolution(n: Node, x: Expr, weight: Expr, bias: Expr | None = None) -> A
             pads.append(((total + 1) // 2, (total + 1) // 2))
             more.append(total % 2)
     outward = [m if m < s else 0 for m, s in zip(more, w.strides)]
-    made = windows.conv_transpose(b, x, weight, w.strides, pads, w.dilations, outward, groups)
+    conv = windows.conv_transpose(b, x, weight, w.strides, pads, w.dilations, outward, groups)
     if outward != more:
         # Relay has fewer added rows than a stride; further ones are empty.
-        made = pad(b, made, [(0, 0), (0, 0), *[(0, m - o) for m, o in zip(more, outward)]])
-    return made if n.bool("no_bias", True) or bias is None else b.op("nn.bias_add", made, bias, axis=1)
+        conv = pad(b, conv, [(0, 0), (0, 0), *[(0, m - o) for m, o in zip(more, outward)]])
+    return conv if n.bool("no_bias", True) or bias is None else b.op("nn.bias_add", conv, bias, axis=1)
 
 
 def fully_connected(n: Node, x: Expr, weight: Expr, bias: Expr | None = None) -> Any:
@@ -118,8 +118,8 @@ def fully_connected(n: Node, x: Expr, weight: Expr, bias: Expr | None = None) ->
     units, flat = b.shape(weight, 2)[0], n.bool("flatten", True)
     if flat or b.rank(x) == 1:
         x = x if b.rank(x) == 2 else b.op("nn.batch_flatten", x) if b.rank(x) > 1 else b.unsqueeze(x, [1])
-    made = b.op("nn.dense", x, weight, units=units if isinstance(units, int) else None)
-    return _with_bias(n, made, bias, -1)
+    product = b.op("nn.dense", x, weight, units=units if isinstance(units, int) else None)
+    return _with_bias(n, product, bias, -1)
 
 
 # ---- products
@@ -135,12 +135,12 @@ def dot(n: Node, x: Expr, y: Expr) -> Any:
     if b.rank(x) == 0 or b.rank(y) == 0:
         raise Malformed("it takes no scalars")
     if b.rank(y) <= 2:
-        made = nn.matmul(b, x, y)
-        return b.reshape(made, [1]) if b.rank(made) == 0 else made
+        product = nn.matmul(b, x, y)
+        return b.reshape(product, [1]) if b.rank(product) == 0 else product
     rest = list(b.static_shape(y, "the second operand of a product"))
-    made = nn.matmul(b, x, b.reshape_exactly(y, [rest[0], int(np.prod(rest[1:]))]))
-    front = [int(d) if isinstance(d, int) else -1 for d in b.shape(made)[:-1]]
-    return b.reshape(made, [*front, *rest[1:]])
+    product = nn.matmul(b, x, b.reshape_exactly(y, [rest[0], int(np.prod(rest[1:]))]))
+    front = [int(d) if isinstance(d, int) else -1 for d in b.shape(product)[:-1]]
+    return b.reshape(product, [*front, *rest[1:]])
 
 
 def _turned(b: Builder, x: Expr, turn: bool) -> Expr:
@@ -159,9 +159,9 @@ def gemm2(n: Node, x: Expr, y: Expr) -> Any:
     b = n.b
     if n.int("axis", -2) != -2:
         raise Unsupported("the rows of its matrices are not the last axis but one")
-    made = nn.matmul(b, _turned(b, x, n.bool("transpose_a")), _turned(b, y, n.bool("transpose_b")))
+    product = nn.matmul(b, _turned(b, x, n.bool("transpose_a")), _turned(b, y, n.bool("transpose_b")))
     alpha = n.float("alpha", 1.0)
-    return made if alpha == 1.0 else b.op("multiply", made, alpha)
+    return product if alpha == 1.0 else b.op("multiply", product, alpha)
 
 
 def gemm(n: Node, x: Expr, y: Expr, z: Expr) -> Any:
@@ -172,8 +172,8 @@ def gemm(n: Node, x: Expr, y: Expr, z: Expr) -> Any:
 def syrk(n: Node, x: Expr) -> Any:
     """`alpha * x x^T`, or `alpha * x^T x` where `transpose`."""
     b, turn, alpha = n.b, n.bool("transpose"), n.float("alpha", 1.0)
-    made = nn.matmul(b, _turned(b, x, turn), _turned(b, x, not turn))
-    return made if alpha == 1.0 else b.op("multiply", made, alpha)
+    product = nn.matmul(b, _turned(b, x, turn), _turned(b, x, not turn))
+    return product if alpha == 1.0 else b.op("multiply", product, alpha)
 
 
 # ---- enlargement
@@ -221,7 +221,7 @@ def deformable(n: Node, x: Expr, offset: Expr, weight: Expr, bias: Expr | None =
     shape = b.static_shape(weight, "the weight of a convolution", 4)
     groups = {"deformable_groups": n.int("num_deformable_group", 1), "groups": n.int("num_group", 1)}
     offset = _held(b, x, offset, w, groups["deformable_groups"])
-    made = b.op(
+    conv = b.op(
         "nn.deformable_conv2d",
         x,
         offset,
@@ -233,7 +233,7 @@ def deformable(n: Node, x: Expr, offset: Expr, weight: Expr, bias: Expr | None =
         kernel_size=list(shape[2:]),
         **groups,
     )
-    return _with_bias(n, made, bias)
+    return _with_bias(n, conv, bias)
 
 
 def _held(b: Builder, x: Expr, moves: Expr, w: Window, groups: int) -> Expr:
@@ -256,8 +256,8 @@ def modulated(n: Node, x: Expr, offset: Expr, mask: Expr, weight: Expr, bias: Ex
     """A convolution at moved places, each with a factor of its own, and zeros around the data."""
     _check_bias(n, bias)
     w, groups = Window(n, 2), (n.int("num_group", 1), n.int("num_deformable_group", 1))
-    made = deformable_conv(n.b, x, offset, weight, mask, w.strides, [p for p, _ in w.pads], w.dilations, *groups)
-    return _with_bias(n, made, bias)
+    conv = deformable_conv(n.b, x, offset, weight, mask, w.strides, [p for p, _ in w.pads], w.dilations, *groups)
+    return _with_bias(n, conv, bias)
 
 
 RULES = (

@@ -75,8 +75,8 @@ def linspace(n: Node) -> Any:
 
 def eye(n: Node) -> Any:
     rows, columns = n.int("N"), n.int("M", 0)
-    made = n.b.arrays.eye(rows, columns or rows, n.int("k", 0))
-    return n.b.const(made, n.dtype("dtype", "float32"))
+    identity = n.b.arrays.eye(rows, columns or rows, n.int("k", 0))
+    return n.b.const(identity, n.dtype("dtype", "float32"))
 
 
 def one_hot(n: Node, x: Expr) -> Any:

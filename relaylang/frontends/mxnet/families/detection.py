@@ -23,7 +23,7 @@ def multibox_detection(n: Node, scores: Expr, moves: Expr, anchors: Expr) -> Any
     b = n.b
     if n.int("background_id", 0) != 0:
         raise Unsupported("its background is not the class 0")
-    found = b.op(
+    located = b.op(
         "vision.multibox_transform_loc",
         scores,
         moves,
@@ -32,7 +32,7 @@ def multibox_detection(n: Node, scores: Expr, moves: Expr, anchors: Expr) -> Any
         threshold=n.float("threshold", 0.01),
         variances=n.floats("variances", [0.1, 0.1, 0.2, 0.2]),
     )
-    boxes, count = b.fields(found)
+    boxes, count = b.fields(located)
     how = {"force_suppress": n.bool("force_suppress"), "top_k": n.int("nms_topk", -1)}
     return _suppressed(b, boxes, count, count, n.float("nms_threshold", 0.5), id_index=0, **how)
 
@@ -40,8 +40,8 @@ def multibox_detection(n: Node, scores: Expr, moves: Expr, anchors: Expr) -> Any
 def _suppressed(b: Builder, boxes: Expr, count: Expr, places: Expr, most: float, **how: Any) -> Expr:
     """Boxes by their score, -1 in the rows of those that a better one covers."""
     limits = b.const(-1, "int32"), b.const(most, "float32")
-    made: Expr = b.op("vision.non_max_suppression", boxes, count, places, *limits, return_indices=False, **how)
-    return made
+    suppressed: Expr = b.op("vision.non_max_suppression", boxes, count, places, *limits, return_indices=False, **how)
+    return suppressed
 
 
 def box_iou(n: Node, x: Expr, y: Expr) -> Any:
@@ -121,13 +121,13 @@ def box_nms(n: Node, x: Expr) -> Any:
         b.op("vision.get_valid_counts", data, b.const(valid, "float32"), score_threshold=valid, id_index=ident, score_index=score)
     )
     how = {"force_suppress": n.bool("force_suppress") or ident < 0, "top_k": n.int("topk", -1), "invalid_to_bottom": True}
-    made = _suppressed(
+    suppressed = _suppressed(
         b, rows, count, places, n.float("overlap_thresh", 0.5), coord_start=first, score_index=score, id_index=ident, **how
     )
     if forms[1] == "center":
-        turned = _with_columns(b, made, first, _to_centres(b, _columns(b, made, first)))
-        made = b.op("where", b.op("equal", b.slice(made, [score], [score + 1], [2]), -1.0), made, turned)
-    return b.reshape_exactly(made, shape)
+        turned = _with_columns(b, suppressed, first, _to_centres(b, _columns(b, suppressed, first)))
+        suppressed = b.op("where", b.op("equal", b.slice(suppressed, [score], [score + 1], [2]), -1.0), suppressed, turned)
+    return b.reshape_exactly(suppressed, shape)
 
 
 def _columns(b: Builder, data: Expr, first: int) -> list[Expr]:
@@ -213,8 +213,8 @@ _TO = {"to_even_down": (0, -1), "to_even_up": (0, 1), "to_odd_down": (1, -1), "t
 
 def _affine(n: Node, theta: Expr) -> Expr:
     shape = n.ints("target_shape", count=2)
-    made: Expr = n.b.op("image.affine_grid", n.b.reshape(theta, [-1, 2, 3]), target_shape=shape)
-    return made
+    grid: Expr = n.b.op("image.affine_grid", n.b.reshape(theta, [-1, 2, 3]), target_shape=shape)
+    return grid
 
 
 def grid_generator(n: Node, x: Expr) -> Any:
@@ -230,8 +230,8 @@ def grid_generator(n: Node, x: Expr) -> Any:
 
 
 def _sampled(b: Builder, x: Expr, grid: Expr) -> Expr:
-    made: Expr = b.op("image.grid_sample", x, grid, method="bilinear", layout="NCHW", padding_mode="zeros", align_corners=True)
-    return made
+    sampled: Expr = b.op("image.grid_sample", x, grid, method="bilinear", layout="NCHW", padding_mode="zeros", align_corners=True)
+    return sampled
 
 
 def correlation(n: Node, x: Expr, y: Expr) -> Any:

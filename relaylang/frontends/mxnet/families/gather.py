@@ -48,8 +48,8 @@ def pick(n: Node, x: Expr, index: Expr) -> Any:
     mode = n.choice("mode", "clip", ("clip", "wrap"))
     places = _places(b, index, b.extent(x, axis), mode)
     places = places if b.rank(places) == rank else b.unsqueeze(places, [axis])
-    made = b.op("gather", x, places, axis=axis)
-    return made if n.bool("keepdims") else b.squeeze(made, [axis])
+    picked = b.op("gather", x, places, axis=axis)
+    return picked if n.bool("keepdims") else b.squeeze(picked, [axis])
 
 
 def gather_nd(n: Node, x: Expr, index: Expr) -> Any:
@@ -116,9 +116,9 @@ def topk(n: Node, x: Expr) -> Any:
 def unravel_index(n: Node, x: Expr) -> Any:
     b = n.b
     shape = n.ints("shape")
-    made = b.op("unravel_index", b.cast(b.reshape(x, [-1]), "int64"), b.const(np.array(shape, np.int64)))
+    places = b.op("unravel_index", b.cast(b.reshape(x, [-1]), "int64"), b.const(np.array(shape, np.int64)))
     have = b.static_shape(x, "the places")
-    return b.cast(b.reshape_exactly(made, [len(shape), *have]), b.dtype(x))
+    return b.cast(b.reshape_exactly(places, [len(shape), *have]), b.dtype(x))
 
 
 def ravel_multi_index(n: Node, x: Expr) -> Any:

@@ -21,8 +21,8 @@ def pooling(n: Node, x: Expr) -> Any:
     last = channels_last(n, count)
     x = to_first(b, x) if last else x
     kind = n.choice("pool_type", "max", _KINDS)
-    made = _whole(n, kind, x) if n.bool("global_pool") else _windowed(n, kind, x, count)
-    return to_last(b, made) if last else made
+    pooled = _whole(n, kind, x) if n.bool("global_pool") else _windowed(n, kind, x, count)
+    return to_last(b, pooled) if last else pooled
 
 
 def _power(n: Node, x: Expr) -> Expr:

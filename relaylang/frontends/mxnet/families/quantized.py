@@ -57,13 +57,13 @@ def _factor(b: Builder, scale: float | np.ndarray) -> Expr:
 
 
 def _to_real(b: Builder, x: Expr, scale: float | np.ndarray, axis: int = -1) -> Expr:
-    made: Expr = b.op("qnn.dequantize", x, _factor(b, scale), _zero(b), axis=axis, out_dtype="float32")
-    return made
+    real: Expr = b.op("qnn.dequantize", x, _factor(b, scale), _zero(b), axis=axis, out_dtype="float32")
+    return real
 
 
 def _to_steps(b: Builder, x: Expr, scale: float, dtype: str) -> Expr:
-    made: Expr = b.op("qnn.quantize", x, _factor(b, scale), _zero(b), out_dtype=dtype)
-    return made
+    steps: Expr = b.op("qnn.quantize", x, _factor(b, scale), _zero(b), out_dtype=dtype)
+    return steps
 
 
 def _calibrated(n: Node) -> tuple[float, float, str] | None:
@@ -75,10 +75,10 @@ def _calibrated(n: Node) -> tuple[float, float, str] | None:
 
 
 def quantize_v2(n: Node, x: Expr) -> Any:
-    b, found = n.b, _calibrated(n)
-    if found is None:
+    b, calibrated = n.b, _calibrated(n)
+    if calibrated is None:
         raise Unsupported("its range is not known before it runs; calibrate the network")
-    low, high, dtype = found
+    low, high, dtype = calibrated
     kind = n.choice("out_type", "int8", ("auto", "int8", "uint8"))
     dtype = dtype if kind == "auto" else kind
     if b.dtype(x) == dtype:
@@ -94,10 +94,10 @@ def quantize(n: Node, x: Expr, low: Expr, high: Expr) -> Any:
     b, dtype = n.b, n.choice("out_type", "uint8", ("int8", "uint8"))
     ends = _range(n, low, high)
     most = max(map(abs, ends))
-    made = _to_steps(b, x, max(most, 1e-30) / limits(dtype)[1], dtype)
+    quantized = _to_steps(b, x, max(most, 1e-30) / limits(dtype)[1], dtype)
     if dtype == "int8":
-        made = b.op("clip", made, a_min=-127.0, a_max=127.0)
-    return [made, *_ends(b, -most if dtype == "int8" or ends[0] < 0 else 0.0, most)]
+        quantized = b.op("clip", quantized, a_min=-127.0, a_max=127.0)
+    return [quantized, *_ends(b, -most if dtype == "int8" or ends[0] < 0 else 0.0, most)]
 
 
 def dequantize(n: Node, x: Expr, low: Expr, high: Expr) -> Any:
@@ -105,10 +105,10 @@ def dequantize(n: Node, x: Expr, low: Expr, high: Expr) -> Any:
 
 
 def requantize(n: Node, x: Expr, low: Expr, high: Expr) -> Any:
-    b, found = n.b, _calibrated(n)
-    if found is None:
+    b, calibrated = n.b, _calibrated(n)
+    if calibrated is None:
         raise Unsupported("its range is not known before it runs; calibrate the network")
-    least, most, dtype = found
+    least, most, dtype = calibrated
     kind = n.choice("out_type", "int8", ("auto", "int8", "uint8"))
     dtype = dtype if kind == "auto" else kind
     if dtype == "int8":
@@ -118,15 +118,15 @@ def requantize(n: Node, x: Expr, low: Expr, high: Expr) -> Any:
 
 
 def _requantized(b: Builder, x: Expr, scale: float | np.ndarray, to: float, dtype: str, axis: int = -1) -> Expr:
-    made: Expr = b.op("qnn.requantize", x, _factor(b, scale), _zero(b), _factor(b, to), _zero(b), axis=axis, out_dtype=dtype)
-    return made
+    steps: Expr = b.op("qnn.requantize", x, _factor(b, scale), _zero(b), _factor(b, to), _zero(b), axis=axis, out_dtype=dtype)
+    return steps
 
 
 # ---- layers that keep the steps
 
 
-def _kept(n: Node, made: Expr, low: Expr, high: Expr) -> list[Expr]:
-    return [made, low, high]
+def _kept(n: Node, result: Expr, low: Expr, high: Expr) -> list[Expr]:
+    return [result, low, high]
 
 
 def flatten(n: Node, x: Expr, low: Expr, high: Expr) -> Any:
@@ -168,29 +168,29 @@ def _elementwise(operator: str) -> Any:
     def convert(n: Node, x: Expr, y: Expr, x_low: Expr, x_high: Expr, y_low: Expr, y_high: Expr) -> Any:
         """Sums and products of real numbers, in the steps of the calibrated range; without one, int32 or real."""
         b = n.b
-        made = b.op(operator, _to_real(b, x, _of(n, x, x_low, x_high)), _to_real(b, y, _of(n, y, y_low, y_high)))
-        found = _calibrated(n)
-        if found is not None:
-            low, high, dtype = found
+        real = b.op(operator, _to_real(b, x, _of(n, x, x_low, x_high)), _to_real(b, y, _of(n, y, y_low, y_high)))
+        calibrated = _calibrated(n)
+        if calibrated is not None:
+            low, high, dtype = calibrated
             dtype = dtype if operator == "add" else "int8"
-            return [_to_steps(b, made, _scale(dtype, low, high), dtype), *_ends(b, low, high)]
+            return [_to_steps(b, real, _scale(dtype, low, high), dtype), *_ends(b, low, high)]
         if n.bool("enable_float_output"):
-            return [made]
+            return [real]
         raise Unsupported("its range is not known before it runs; calibrate the network")
 
     return convert
 
 
 def batch_norm(n: Node, x: Expr, gamma: Expr, beta: Expr, mean: Expr, var: Expr, low: Expr, high: Expr) -> Any:
-    b, found = n.b, _calibrated(n)
-    if found is None:
+    b, calibrated = n.b, _calibrated(n)
+    if calibrated is None:
         raise Unsupported("its range is not known before it runs; calibrate the network")
     gamma = b.op("ones_like", gamma) if n.bool("fix_gamma", True) else gamma
     real = _to_real(b, x, _of(n, x, low, high))
     how = {"axis": n.axis("axis", b.rank(x), 1), "epsilon": n.float("eps", 1e-3)}
-    made = b.fields(b.op("nn.batch_norm", real, gamma, beta, mean, var, **how))[0]
-    least, most, _ = found
-    return [_to_steps(b, made, _scale("int8", least, most), "int8"), *_ends(b, least, most)]
+    normalised = b.fields(b.op("nn.batch_norm", real, gamma, beta, mean, var, **how))[0]
+    least, most, _ = calibrated
+    return [_to_steps(b, normalised, _scale("int8", least, most), "int8"), *_ends(b, least, most)]
 
 
 def embedding(n: Node, index: Expr, weight: Expr, low: Expr, high: Expr) -> Any:
@@ -210,12 +210,12 @@ def _product(
     shape = b.static_shape(weight, "the weight")
     scales = _factor(b, scale), _factor(b, weight_scale)
     zeros = _zero(b), _zero(b)
-    made: Expr
+    sums: Expr
     if window is None:
-        made = b.op("qnn.dense", x, weight, *zeros, *scales, units=shape[0], out_dtype="int32")
-        return made
+        sums = b.op("qnn.dense", x, weight, *zeros, *scales, units=shape[0], out_dtype="int32")
+        return sums
     pads = [p[0] for p in window.pads] + [p[1] for p in window.pads]
-    made = b.op(
+    sums = b.op(
         "qnn.conv2d",
         x,
         weight,
@@ -229,7 +229,7 @@ def _product(
         kernel_size=list(shape[2:]),
         out_dtype="int32",
     )
-    return made
+    return sums
 
 
 def _with_bias(n: Node, sums: Expr, bias: np.ndarray | None, scale: float | np.ndarray) -> Expr:
@@ -237,14 +237,14 @@ def _with_bias(n: Node, sums: Expr, bias: np.ndarray | None, scale: float | np.n
     if bias is None:
         return sums
     steps = np.clip(np.rint(bias / np.asarray(scale)), -(2.0**31), 2.0**31 - 1).astype("int32")
-    made: Expr = n.b.op("nn.bias_add", sums, n.b.const(steps), axis=1)
-    return made
+    total: Expr = n.b.op("nn.bias_add", sums, n.b.const(steps), axis=1)
+    return total
 
 
-def _sums(n: Node, made: Expr, scale: float) -> list[Expr]:
+def _sums(n: Node, sums: Expr, scale: float) -> list[Expr]:
     """Sums of int32 and their range."""
     most = scale * _STEPS["int32"]
-    return [made, *_ends(n.b, -most, most)]
+    return [sums, *_ends(n.b, -most, most)]
 
 
 def _plain(dense: bool) -> Any:
@@ -262,11 +262,11 @@ def _plain(dense: bool) -> Any:
         if dense and b.rank(x) != 2:
             x = b.op("nn.batch_flatten", x)
         window = None if dense else Window(n, b.rank(x) - 2)
-        made = _product(n, x, weight, own, other, window, n.int("num_group", 1))
+        sums = _product(n, x, weight, own, other, window, n.int("num_group", 1))
         real = None
         if bias is not None:
             real = b.need(bias, "the bias").astype("float64") * _of(n, bias, ends[4], ends[5])
-        return _sums(n, _with_bias(n, made, real, own * other), own * other)
+        return _sums(n, _with_bias(n, sums, real, own * other), own * other)
 
     return convert
 
@@ -310,22 +310,22 @@ def _fused(n: Node, allowed: Sequence[str]) -> _Fused:
 
 def _result(n: Node, fused: _Fused, sums: Expr, scale: float | np.ndarray, other: Expr | None, float_too: bool) -> list[Expr]:
     """Sums of int32 as the layer gives them: after a sum and functions, in the calibrated range's steps or real."""
-    b, found = n.b, None if n.bool("enable_float_output") else _calibrated(n)
+    b, calibrated = n.b, None if n.bool("enable_float_output") else _calibrated(n)
     axis = 1 if np.ndim(scale) else -1
     relu = all(layer.op in ("Activation", "relu") and layer.attributes.get("act_type", "relu") == "relu" for layer in fused.functions)
-    if found is not None and other is None and relu:
-        low, high, dtype = found
-        made = _requantized(b, sums, scale, _scale(dtype, low, high), dtype, axis)
+    if calibrated is not None and other is None and relu:
+        low, high, dtype = calibrated
+        steps = _requantized(b, sums, scale, _scale(dtype, low, high), dtype, axis)
         if fused.functions and dtype == "int8":
-            made = b.op("maximum", made, 0)
-        return [made, *_ends(b, low, high)]
+            steps = b.op("maximum", steps, 0)
+        return [steps, *_ends(b, low, high)]
     real = _to_real(b, sums, scale, axis)
     real = fused.activated(real if other is None else b.op("add", real, other))
-    if found is None:
+    if calibrated is None:
         if not float_too and not n.bool("enable_float_output"):
             raise Unsupported("its range is not known before it runs; calibrate the network")
         return [real]
-    low, high, dtype = found
+    low, high, dtype = calibrated
     return [_to_steps(b, real, _scale(dtype, low, high), dtype), *_ends(b, low, high)]
 
 

@@ -18,10 +18,10 @@ def reduced_axes(n: Node, rank: int) -> list[int]:
     return [i for i in range(rank) if i not in axes] if n.bool("exclude") else axes
 
 
-def _result(n: Node, made: Expr) -> Expr:
+def _result(n: Node, result: Expr) -> Expr:
     """A result of MXNet has an axis at least, unless the layer is one of numpy's."""
     plain = n.layer.op.startswith(("_np_", "_npi_", "_npx_"))
-    return n.b.reshape(made, [1]) if n.b.rank(made) == 0 and not plain else made
+    return n.b.reshape(result, [1]) if n.b.rank(result) == 0 and not plain else result
 
 
 def _reduce(operator: str) -> Callable[[Node, Expr], Any]:
@@ -47,12 +47,12 @@ def norm(n: Node, x: Expr) -> Any:
     axes = n.axes("axis", b.rank(x)) or list(range(b.rank(x)))
     how = {"axis": axes, "keepdims": n.bool("keepdims")}
     if order == 1:
-        made = b.op("sum", b.op("abs", x), **how)
+        length = b.op("sum", b.op("abs", x), **how)
     elif order == 2:
-        made = b.op("sqrt", b.op("sum", b.op("multiply", x, x), **how))
+        length = b.op("sqrt", b.op("sum", b.op("multiply", x, x), **how))
     else:
         raise Unsupported(f"norms have the order 1 or 2, not {order}")
-    return b.cast(_result(n, made), n.dtype("out_dtype", b.dtype(made)))
+    return b.cast(_result(n, length), n.dtype("out_dtype", b.dtype(length)))
 
 
 def _place(operator: str) -> Callable[[Node, Expr], Any]:
@@ -62,12 +62,12 @@ def _place(operator: str) -> Callable[[Node, Expr], Any]:
         b, rank = n.b, n.b.rank(x)
         numpy = n.layer.op.startswith("_npi_")
         if n.has("axis"):
-            made = b.op(operator, x, axis=[n.axis("axis", rank)], keepdims=n.bool("keepdims"))
+            index = b.op(operator, x, axis=[n.axis("axis", rank)], keepdims=n.bool("keepdims"))
         else:
-            made = b.op(operator, b.reshape(x, [-1]), axis=[0])
+            index = b.op(operator, b.reshape(x, [-1]), axis=[0])
             if n.bool("keepdims"):
-                made = b.reshape(made, [1] * rank)
-        return b.cast(_result(n, made), "int64" if numpy else "float32")
+                index = b.reshape(index, [1] * rank)
+        return b.cast(_result(n, index), "int64" if numpy else "float32")
 
     return convert
 

@@ -47,8 +47,8 @@ def rnn(n: Node, x: Expr, params: Any, state: Expr, *more: Expr) -> Any:
         outputs = []
         for way in range(ways):
             number = layer * ways + way
-            made, last = _direction(b, mode, x, [f[number] for f in firsts], weights[number], hidden, lengths, way == 1)
-            outputs.append(made)
+            direction, last = _direction(b, mode, x, [f[number] for f in firsts], weights[number], hidden, lengths, way == 1)
+            outputs.append(direction)
             lasts.append(last)
         x = b.concat(outputs, 2)
     if not n.bool("state_outputs"):
@@ -70,8 +70,8 @@ def _weights(b: Builder, params: Any, gates: int, hidden: int, width: int, layer
     count = len(shapes)
     shapes += [(rows,)] * count  # type: ignore[list-item]
     parts = _cut(b, params, [math.prod(shape) for shape in shapes])
-    made = [b.reshape_exactly(part, shape) for part, shape in zip(parts, shapes)]
-    return [(made[i], made[i + 1], made[count + i], made[count + i + 1]) for i in range(0, count, 2)]
+    tensors = [b.reshape_exactly(part, shape) for part, shape in zip(parts, shapes)]
+    return [(tensors[i], tensors[i + 1], tensors[count + i], tensors[count + i + 1]) for i in range(0, count, 2)]
 
 
 def _cut(b: Builder, params: Any, sizes: Sequence[int]) -> list[Expr]:
@@ -82,11 +82,11 @@ def _cut(b: Builder, params: Any, sizes: Sequence[int]) -> list[Expr]:
         params = b.concat(params, 0)
     if b.static_shape(params, "the weights of a recurrent layer") != (sum(sizes),):
         raise Malformed(f"its weights have {math.prod(b.static_shape(params))} elements; the layer has {sum(sizes)}")
-    made, at = [], 0
+    vectors, at = [], 0
     for size in sizes:
-        made.append(b.slice(params, [at], [at + size], [0]))
+        vectors.append(b.slice(params, [at], [at + size], [0]))
         at += size
-    return made
+    return vectors
 
 
 def _states(b: Builder, state: Expr, count: int, x: Expr) -> list[Expr]:

@@ -23,10 +23,10 @@ def reshape(n: Node, x: Expr) -> Any:
         return _old_reshape(n, x)
     shape = list(b.shape(x))
     if n.bool("reverse"):
-        made = _extents(shape[::-1], _reversed(codes))[::-1]
+        extents = _extents(shape[::-1], _reversed(codes))[::-1]
     else:
-        made = _extents(shape, codes)
-    return _to(n, x, made)
+        extents = _extents(shape, codes)
+    return _to(n, x, extents)
 
 
 def _old_reshape(n: Node, x: Expr) -> Any:
@@ -57,7 +57,7 @@ def _reversed(codes: list[int]) -> list[int]:
 
 def _extents(shape: list[Dim], codes: list[int]) -> list[Any]:
     """The result's extents, of which one may be -1."""
-    made: list[Any] = []
+    extents: list[Any] = []
     at = i = 0
 
     def extent() -> Any:
@@ -70,29 +70,29 @@ def _extents(shape: list[Dim], codes: list[int]) -> list[Any]:
     while i < len(codes):
         code = codes[i]
         if code == 0:
-            made.append(extent())
+            extents.append(extent())
         elif code == -1:
             at += at < len(shape)
-            made.append(-1)
+            extents.append(-1)
         elif code == -2:
-            made += shape[at:]
+            extents += shape[at:]
             at = len(shape)
         elif code == -3:
-            made.append(_times(extent(), extent()))
+            extents.append(_times(extent(), extent()))
         elif code == -4:
             if i + 2 >= len(codes):
                 raise Malformed(f"its shape {tuple(codes)} ends within a split")
-            made += _split(extent(), codes[i + 1], codes[i + 2])
+            extents += _split(extent(), codes[i + 1], codes[i + 2])
             i += 2
         elif code > 0:
             at += at < len(shape)
-            made.append(code)
+            extents.append(code)
         else:
             raise Malformed(f"its shape has {code}, which is below -4")
         i += 1
-    if made.count(-1) > 1:
+    if extents.count(-1) > 1:
         raise Malformed(f"its shape {tuple(codes)} has several -1")
-    return made
+    return extents
 
 
 def _times(left: Any, right: Any) -> Any:
@@ -130,7 +130,7 @@ def npx_reshape(n: Node, x: Expr) -> Any:
     """numpy's reshape of MXNet: -2 keeps an extent, -3 drops a 1, -4 keeps the others, -5 joins two, -6 splits one."""
     codes, shape = n.ints("newshape", []), list(n.b.shape(x))
     turned = n.bool("reverse")
-    made: list[int] = []
+    translated: list[int] = []
     at = 0
     if turned:
         raise Unsupported("its shape is read from the last axis on")
@@ -138,11 +138,11 @@ def npx_reshape(n: Node, x: Expr) -> Any:
     for code in codes:
         if code == -3:
             raise Unsupported("it drops axes of extent 1")
-        made.append(other.get(code, code))
+        translated.append(other.get(code, code))
         at += 1
     if 0 in codes:
         raise Unsupported("its result has no elements")
-    return _to(n, x, _extents(shape, made))
+    return _to(n, x, _extents(shape, translated))
 
 
 def flatten(n: Node, x: Expr) -> Any:
@@ -158,8 +158,8 @@ def squeeze(n: Node, x: Expr) -> Any:
     axes = n.axes("axis", b.rank(x))
     if axes is None:
         axes = [i for i, d in enumerate(b.static_shape(x)) if d == 1]
-    made = b.squeeze(x, axes)
-    return b.reshape(made, [1]) if b.rank(made) == 0 and not n.layer.op.startswith("_np") else made
+    squeezed = b.squeeze(x, axes)
+    return b.reshape(squeezed, [1]) if b.rank(squeezed) == 0 and not n.layer.op.startswith("_np") else squeezed
 
 
 def transpose(n: Node, x: Expr) -> Any:
@@ -336,8 +336,8 @@ def diag(n: Node, x: Expr) -> Any:
         flat = (line + max(-k, 0)) * size + line + max(k, 0)
         b.arrays.reserve((size, size))
         zeros = b.op("zeros", shape=[size * size], dtype=b.dtype(x))
-        made = b.op("scatter_elements", zeros, b.const(flat.astype(np.int64)), x, axis=0, reduction="update")
-        return b.reshape_exactly(made, [size, size])
+        scattered = b.op("scatter_elements", zeros, b.const(flat.astype(np.int64)), x, axis=0, reduction="update")
+        return b.reshape_exactly(scattered, [size, size])
     one, other = n.axis("axis1", b.rank(x), 0), n.axis("axis2", b.rank(x), 1)
     if one == other:
         raise Malformed(f"axis1 and axis2 are the axis {one}")

@@ -150,7 +150,7 @@ def clip_by_attributes(n: Node, x: Expr) -> Any:
 def clip(n: Node, x: Expr, low: Expr | None = None, high: Expr | None = None) -> Any:
     b = n.b
     bounds = [b.value(v) for v in (low, high)]
-    if all(v is not None or given is None for v, given in zip(bounds, (low, high))):
+    if all(v is not None or bound is None for v, bound in zip(bounds, (low, high))):
         kind = float if "float" in b.dtype(x) else int
         numbers = [None if v is None else kind(v.reshape(())) for v in bounds]
         return nn.clip(b, x, numbers[0], numbers[1])

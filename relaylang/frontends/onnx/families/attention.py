@@ -80,13 +80,13 @@ def flex_attention(n: Node, q: Expr, k: Expr, v: Expr) -> Any:
     k, v = (common.repeat_heads(b, x, heads) for x in (k, v))
     wide = "float32" if b.dtype(q) in ("float16", "bfloat16") else b.dtype(q)
     wide = n.dtype("softmax_precision", wide)
-    made = b.cast(common.scores(b, q, k, n.float("scale", 0.0), split=True), wide)
+    scores = b.cast(common.scores(b, q, k, n.float("scale", 0.0), split=True), wide)
     if n.has("score_mod"):
-        made = n.body("score_mod").convert([made])[0]
-    made = b.op("nn.softmax", made, axis=-1)
+        scores = n.body("score_mod").convert([scores])[0]
+    scores = b.op("nn.softmax", scores, axis=-1)
     if n.has("prob_mod"):
-        made = n.body("prob_mod").convert([made])[0]
-    return b.cast(nn.matmul(b, made, b.cast(v, wide)), b.dtype(v))
+        scores = n.body("prob_mod").convert([scores])[0]
+    return b.cast(nn.matmul(b, scores, b.cast(v, wide)), b.dtype(v))
 
 
 def linear_attention(
@@ -110,19 +110,19 @@ def linear_attention(
     scale = n.float("scale", 0.0) or 1 / math.sqrt(size)
 
     def step(x: Expr, states: list[Expr]) -> list[Expr]:
-        found = {}
+        slices = {}
         for (name, (_, count)), w, end in zip(parts.items(), widths, ends):
-            found[name] = b.op("reshape", b.slice(x, [end - w], [end], [1]), newshape=[batch, count, w // count, 1])
+            slices[name] = b.op("reshape", b.slice(x, [end - w], [end], [1]), newshape=[batch, count, w // count, 1])
         state = states[1]
-        if "decay" in found:
-            state = b.op("multiply", state, b.op("exp", found["decay"]))
-        value = b.transpose(found["v"], [0, 1, 3, 2])
-        if "beta" in found:
-            read = b.op("sum", b.op("multiply", state, found["k"]), axis=[2], keepdims=True)
-            value = b.op("multiply", found["beta"], b.op("subtract", value, read))
-        state = b.op("add", state, b.op("multiply", found["k"], value))
+        if "decay" in slices:
+            state = b.op("multiply", state, b.op("exp", slices["decay"]))
+        value = b.transpose(slices["v"], [0, 1, 3, 2])
+        if "beta" in slices:
+            read = b.op("sum", b.op("multiply", state, slices["k"]), axis=[2], keepdims=True)
+            value = b.op("multiply", slices["beta"], b.op("subtract", value, read))
+        state = b.op("add", state, b.op("multiply", slices["k"], value))
         seen = common.repeat_heads(b, state, heads)
-        read = b.op("sum", b.op("multiply", seen, found["q"]), axis=[2])
+        read = b.op("sum", b.op("multiply", seen, slices["q"]), axis=[2])
         output = b.op("reshape", b.op("multiply", read, scale), newshape=[batch, heads * width])
         return [output, state]
 
@@ -139,8 +139,8 @@ def rotary_embedding(n: Node, x: Expr, cos: Expr, sin: Expr, places: Expr | None
     if places is not None:
         cos, sin = (b.op("take", t, places, axis=0, mode="clip") for t in (cos, sin))
     cos, sin = (b.unsqueeze(t, [1]) for t in (cos, sin))
-    made = common.rotate(b, heads, cos, sin, n.int("rotary_embedding_dim", 0), bool(n.int("interleaved", 0)))
-    return common.join_heads(b, made) if flat else made
+    rotated = common.rotate(b, heads, cos, sin, n.int("rotary_embedding_dim", 0), bool(n.int("interleaved", 0)))
+    return common.join_heads(b, rotated) if flat else rotated
 
 
 def causal_conv(n: Node, x: Expr, w: Expr, bias: Expr | None = None, past: Expr | None = None) -> Any:
@@ -153,15 +153,15 @@ def causal_conv(n: Node, x: Expr, w: Expr, bias: Expr | None = None, past: Expr 
         padded = b.op("nn.pad", x, b.const(0, b.dtype(x)), pad_width=[(0, 0), (0, 0), (size - 1, 0)])
     else:
         padded = b.concat([past, x], 2)
-    made = b.op(
+    conv = b.op(
         "nn.conv1d", padded, w, strides=[1], padding=[0, 0], dilation=[1], groups=channels, channels=channels, kernel_size=[size]
     )
-    made = made if bias is None else b.op("nn.bias_add", made, bias, axis=1)
+    conv = conv if bias is None else b.op("nn.bias_add", conv, bias, axis=1)
     if n.string("activation", "none") in ("silu", "swish"):
-        made = b.cast(nn.swish(b, b.cast(made, "float32")), b.dtype(x))
+        conv = b.cast(nn.swish(b, b.cast(conv, "float32")), b.dtype(x))
     if size > 1:
-        return [made, b.slice(padded, [-(size - 1)], [2**31 - 1], [2])]
-    return [made, b.slice(padded, [0], [0], [2])]
+        return [conv, b.slice(padded, [-(size - 1)], [2**31 - 1], [2])]
+    return [conv, b.slice(padded, [0], [0], [2])]
 
 
 def tensor_scatter(n: Node, cache: Expr, update: Expr, at: Expr | None = None) -> Any:

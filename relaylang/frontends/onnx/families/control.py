@@ -78,10 +78,10 @@ def _is_tensor(x: Any) -> bool:
 
 def _flat(values: Sequence[Any]) -> list[Expr]:
     """All expressions of results; sequences of known length are lists in them."""
-    found: list[Expr] = []
+    expressions: list[Expr] = []
     for v in values:
-        found += _flat(v) if isinstance(v, list) else [] if v is NOTHING else [v]
-    return found
+        expressions += _flat(v) if isinstance(v, list) else [] if v is NOTHING else [v]
+    return expressions
 
 
 def _shaped(values: Sequence[Any], results: Iterator[Expr]) -> list[Any]:
@@ -98,8 +98,8 @@ def _same_rank(n: Node, x: Expr, y: Expr) -> tuple[Expr, Expr]:
     b = n.b
     if b.rank(x) == b.rank(y):
         return x, y
-    for kept, whole in ((x, y), (y, x)):
-        if isinstance(kept, Call) and kept.op is get("squeeze") and kept.args[0] is whole:
+    for kept, other in ((x, y), (y, x)):
+        if isinstance(kept, Call) and kept.op is get("squeeze") and kept.args[0] is other:
             b.report.warn(f"{n.name} removes an axis of an unknown extent: the extent must be 1", b.span, "--shape states it")
             return kept, kept
     raise Unsupported(f"its branches give tensors of {b.rank(x)} and {b.rank(y)} axes; --shape may choose one of them")
@@ -182,8 +182,8 @@ def _recursive(b: Builder, body: Body, count: Expr | None, start: Expr, state: S
         grown = [b.op("concatenate", b.tuple([all_, b.unsqueeze(x, [0])]), axis=0) for all_, x in zip(v[2 + len(state) :], rows)]
         return [b.op("add", v[0], b.const(1, "int64")), go, *after, *grown]
 
-    found = while_loop(b, test, turn, [b.const(0, "int64"), start, *state, *stacks], names, "loop")
-    return found[2:]
+    results = while_loop(b, test, turn, [b.const(0, "int64"), start, *state, *stacks], names, "loop")
+    return results[2:]
 
 
 def _type(x: Expr) -> Type:
@@ -195,11 +195,11 @@ def scan(n: Node, *values: Expr) -> Any:
     """`Scan` of opset 9 and later: the body runs over slices of its last operands, and stacks its last results."""
     b, body = n.b, n.body("body")
     count = n.int("num_scan_inputs")
-    state, given = list(values[: len(values) - count]), list(values[len(values) - count :])
+    state, scanned = list(values[: len(values) - count]), list(values[len(values) - count :])
     backwards = n.ints("scan_input_directions", [0] * count)
-    axes = [a % b.rank(x) for a, x in zip(n.ints("scan_input_axes", [0] * count), given)]
-    given = [b.op("reverse", x, axis=a) if d else x for x, a, d in zip(given, axes, backwards)]
-    results = _scan(b, body, state, given, axes)
+    axes = [a % b.rank(x) for a, x in zip(n.ints("scan_input_axes", [0] * count), scanned)]
+    scanned = [b.op("reverse", x, axis=a) if d else x for x, a, d in zip(scanned, axes, backwards)]
+    results = _scan(b, body, state, scanned, axes)
     states, rows = results[: len(state)], results[len(state) :]
     out_axes = n.ints("scan_output_axes", [0] * len(rows))
     out_backwards = n.ints("scan_output_directions", [0] * len(rows))
@@ -213,8 +213,8 @@ def _moved(b: Builder, x: Expr, axis: int) -> Expr:
     return b.transpose(x, [*order[:axis], 0, *order[axis:]])
 
 
-def _scan(b: Builder, body: Body, state: list[Expr], given: list[Expr], axes: list[int]) -> list[Any]:
-    return loops.scan(b, body.convert, state, given, axes, body.inputs[: len(state)])
+def _scan(b: Builder, body: Body, state: list[Expr], scanned: list[Expr], axes: list[int]) -> list[Any]:
+    return loops.scan(b, body.convert, state, scanned, axes, body.inputs[: len(state)])
 
 
 def scan_8(n: Node, lengths: Expr | None, *values: Expr) -> Any:
@@ -228,9 +228,9 @@ def scan_8(n: Node, lengths: Expr | None, *values: Expr) -> Any:
     rows: list[list[Expr]] = []
     for i in range(batch):
         own = [b.squeeze(b.slice(x, [i], [i + 1], [0]), [0]) for x in values]
-        state, given = own[: len(own) - count], own[len(own) - count :]
-        given = [b.op("reverse", x, axis=0) if d else x for x, d in zip(given, backwards)]
-        rows.append(_scan(b, body, state, given, [0] * count))
+        state, scanned = own[: len(own) - count], own[len(own) - count :]
+        scanned = [b.op("reverse", x, axis=0) if d else x for x, d in zip(scanned, backwards)]
+        rows.append(_scan(b, body, state, scanned, [0] * count))
     return [b.op("stack", b.tuple(list(column)), axis=0) for column in zip(*rows)]
 
 

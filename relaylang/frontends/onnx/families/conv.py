@@ -37,8 +37,8 @@ def conv_transpose(n: Node, x: Expr, w: Expr, bias: Expr | None = None) -> Any:
     strides, dilations = ones(n, "strides", count), ones(n, "dilations", count)
     extra = n.ints("output_padding", [0] * count)
     pads, extra = _transposed_padding(n, x, kernel, strides, dilations, extra)
-    made = windows.conv_transpose(b, x, w, strides, pads, dilations, extra, n.int("group", 1))
-    return with_bias(b, made, bias)
+    out = windows.conv_transpose(b, x, w, strides, pads, dilations, extra, n.int("group", 1))
+    return with_bias(b, out, bias)
 
 
 def _transposed_padding(
@@ -73,7 +73,7 @@ def deform_conv(n: Node, x: Expr, w: Expr, offset: Expr, bias: Expr | None = Non
     strides, dilations = ones(n, "strides", 2), ones(n, "dilations", 2)
     pads = padding(n, (high, wide), kernel, strides, dilations)
     if mask is None and pads[0][0] == pads[0][1] and pads[1][0] == pads[1][1] and _plain(b, x):
-        made = _deformed(
+        out = _deformed(
             n,
             x,
             offset,
@@ -88,7 +88,7 @@ def deform_conv(n: Node, x: Expr, w: Expr, offset: Expr, bias: Expr | None = Non
                 "kernel_size": kernel,
             },
         )
-        return with_bias(b, made, bias)
+        return with_bias(b, out, bias)
     out_high, out_wide = b.static_shape(offset, "the offset")[2:]
     count = kernel[0] * kernel[1]
     samples = []
@@ -115,8 +115,8 @@ def deform_conv(n: Node, x: Expr, w: Expr, offset: Expr, bias: Expr | None = Non
     )
     data = b.reshape_exactly(columns_first, [batch, channels * count, out_high, out_wide])
     flat = b.reshape_exactly(w, [b.extent(w, 0), b.extent(w, 1) * count, 1, 1])
-    made = windows.conv(b, data, flat, [1, 1], [(0, 0), (0, 0)], [1, 1], n.int("group", 1))
-    return with_bias(b, made, bias)
+    out = windows.conv(b, data, flat, [1, 1], [(0, 0), (0, 0)], [1, 1], n.int("group", 1))
+    return with_bias(b, out, bias)
 
 
 def _deformed(n: Node, x: Expr, offset: Expr, w: Expr, attrs: dict[str, Any]) -> Expr:

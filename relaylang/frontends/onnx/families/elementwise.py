@@ -93,12 +93,12 @@ def round_half_even(n: Node, x: Expr) -> Any:
 
 def is_inf(n: Node, x: Expr) -> Any:
     b, negative, positive = n.b, n.int("detect_negative", 1), n.int("detect_positive", 1)
-    found = b.op("isinf", x)
+    infinite = b.op("isinf", x)
     if negative and positive:
-        return found
+        return infinite
     if not negative and not positive:
-        return b.op("logical_and", found, b.const(False, "bool"))
-    return b.op("logical_and", found, b.op("greater" if positive else "less", x, 0.0))
+        return b.op("logical_and", infinite, b.const(False, "bool"))
+    return b.op("logical_and", infinite, b.op("greater" if positive else "less", x, 0.0))
 
 
 def reciprocal(n: Node, x: Expr) -> Any:
@@ -140,8 +140,8 @@ def scan(op: str) -> Callable[..., Any]:
         at = b.need_ints(axis, "the axis")[0] % b.rank(x)
         back = bool(n.int("reverse", 0))
         x = b.op("reverse", x, axis=at) if back else x
-        made = b.op(op, x, axis=at, exclusive=bool(n.int("exclusive", 0)), dtype=b.dtype(x))
-        return b.op("reverse", made, axis=at) if back else made
+        prefix = b.op(op, x, axis=at, exclusive=bool(n.int("exclusive", 0)), dtype=b.dtype(x))
+        return b.op("reverse", prefix, axis=at) if back else prefix
 
     return converted
 

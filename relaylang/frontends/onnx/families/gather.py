@@ -105,8 +105,8 @@ def compress(n: Node, x: Expr, condition: Expr) -> Any:
 def non_zero(n: Node, x: Expr) -> Any:
     b = n.b
     if b.rank(x) == 0:
-        found = b.op("argwhere", b.op("reshape", x, newshape=[1]))
-        return b.cast(b.op("reshape", b.slice(found, [0], [0], [1]), newshape=[0, -1], allowzero=True), "int64")
+        places = b.op("argwhere", b.op("reshape", x, newshape=[1]))
+        return b.cast(b.op("reshape", b.slice(places, [0], [0], [1]), newshape=[0, -1], allowzero=True), "int64")
     return b.cast(b.transpose(b.op("argwhere", x), [1, 0]), "int64")
 
 

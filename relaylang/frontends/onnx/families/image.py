@@ -43,8 +43,8 @@ def _parts(b: Builder, roi: Expr | None, axes: list[int]) -> list[tuple[float, f
     """The part of each axis that is taken: all beginnings, then all ends."""
     if roi is None or b.shape(roi) == (0,):
         return [(0.0, 1.0)] * len(axes)
-    given = b.need(roi, "the region").astype(np.float64).tolist()
-    return list(zip(given[: len(axes)], given[len(axes) :], strict=True))
+    corners = b.need(roi, "the region").astype(np.float64).tolist()
+    return list(zip(corners[: len(axes)], corners[len(axes) :], strict=True))
 
 
 def _by_scales(b: Builder, x: Expr, scales: Expr, axes: list[int], method: Method, parts: Sequence[tuple[float, float]]) -> Any:
@@ -57,8 +57,8 @@ def _by_scales(b: Builder, x: Expr, scales: Expr, axes: list[int], method: Metho
         opened = any(not isinstance(b.shape(x)[a], int) for a in changed)
         if method.coordinates != "tf_crop_and_resize" and opened and not all(1 < s < 2 for s in changed.values()):
             return resample.dynamic_scales(b, x, changed, method)
-    found = {a: resample.stretch(b, x, a, None, s, part) for a, s, part in zip(axes, factors, parts, strict=True)}
-    return resample.resample(b, x, _kept(b, found, method), method)
+    stretches = {a: resample.stretch(b, x, a, None, s, part) for a, s, part in zip(axes, factors, parts, strict=True)}
+    return resample.resample(b, x, _kept(b, stretches, method), method)
 
 
 def _kept(b: Builder, axes: dict[int, Stretch], method: Method) -> dict[int, Stretch]:
@@ -101,11 +101,11 @@ def _to_sizes(n: Node, x: Expr, sizes: Expr, axes: list[int], parts: Sequence[tu
     scale = every[0].scale
     for one in every[1:]:
         scale = b.op(choose, scale, one.scale)
-    found = {}
+    stretches = {}
     for axis, one, part in zip(axes, every, parts):
         extent = b.cast(b.op("round", b.op("multiply", scale, b.cast(one.have, "float32"))), "int64")
-        found[axis] = resample.stretch(b, x, axis, extent, scale, part)
-    return found
+        stretches[axis] = resample.stretch(b, x, axis, extent, scale, part)
+    return stretches
 
 
 def resize_10(n: Node, x: Expr, scales: Expr) -> Any:
@@ -185,7 +185,7 @@ def non_max_suppression(
     if most is None or (b.value(most) is not None and not b.need_ints(most, "the number of boxes")[0]):
         return b.const(np.zeros((0, 3), np.int64))
     scores, floor = _positive(b, scores, least)
-    made = b.op(
+    selected = b.op(
         "vision.all_class_non_max_suppression",
         boxes,
         scores,
@@ -194,11 +194,13 @@ def non_max_suppression(
         floor,
         output_format="onnx",
     )
-    rows, count = b.fields(made)[:2]
+    rows, count = b.fields(selected)[:2]
     ones = b.const(np.ones(1, np.int64))
     end = b.concat([b.reshape(b.cast(count, "int64"), [1]), b.const(np.array([3]))], 0)
-    found = b.op("dyn.strided_slice", rows, b.const(np.zeros(2, np.int64)), end, b.op("concatenate", b.tuple([ones, ones]), axis=0))
-    return b.cast(b.refine(found, [None, 3]), "int64")
+    kept_rows = b.op(
+        "dyn.strided_slice", rows, b.const(np.zeros(2, np.int64)), end, b.op("concatenate", b.tuple([ones, ones]), axis=0)
+    )
+    return b.cast(b.refine(kept_rows, [None, 3]), "int64")
 
 
 RULES = (

@@ -57,8 +57,8 @@ def of_each(update: Update, states: int) -> Callable[..., Any]:
             raise Unsupported(f"it has {len(operands) + 2} operands")
         groups = [operands[i * count : (i + 1) * count] for i in range(states + 2)]
         rate, step = n.b.scalar(rate), n.b.scalar(step)
-        made = [update(n, rate, step, *own) for own in zip(*groups)]
-        return [results[i] for i in range(states + 1) for results in made]
+        updates = [update(n, rate, step, *own) for own in zip(*groups)]
+        return [results[i] for i in range(states + 1) for results in updates]
 
     return convert
 
@@ -91,9 +91,9 @@ def adam(n: Node, rate: Expr, step: Expr, x: Expr, g: Expr, v: Expr, h: Expr) ->
     powers = [b.op("subtract", b.const(1.0, b.dtype(rate)), b.op("power", b.const(f, b.dtype(rate)), t)) for f in (beta, alpha)]
     corrected = b.op("divide", b.op("multiply", rate, b.op("sqrt", powers[0])), powers[1])
     own = b.op("where", b.op("greater", t, 0.0), corrected, rate)
-    made = b.op("subtract", x, b.op("multiply", b.cast(own, b.dtype(x)), b.op("divide", v, root)))
+    updated = b.op("subtract", x, b.op("multiply", b.cast(own, b.dtype(x)), b.op("divide", v, root)))
     after = n.float("norm_coefficient_post", 0.0)
-    return [b.op("multiply", made, 1 - after) if after else made, v, h]
+    return [b.op("multiply", updated, 1 - after) if after else updated, v, h]
 
 
 def momentum(n: Node, rate: Expr, step: Expr, x: Expr, g: Expr, v: Expr) -> list[Expr]:

@@ -17,13 +17,13 @@ def matmul(n: Node, x: Expr, y: Expr) -> Any:
 def gemm(n: Node, x: Expr, y: Expr, z: Expr | None = None) -> Any:
     b = n.b
     alpha, beta = n.float("alpha", 1.0), n.float("beta", 1.0)
-    made = _product(b, x, y, bool(n.int("transA", 0)), bool(n.int("transB", 0)))
-    made = made if alpha == 1.0 else _scaled(b, made, alpha)
+    product = _product(b, x, y, bool(n.int("transA", 0)), bool(n.int("transB", 0)))
+    product = product if alpha == 1.0 else _scaled(b, product, alpha)
     if z is None or beta == 0.0:
-        return made
+        return product
     z = z if beta == 1.0 else _scaled(b, z, beta)
-    vector = b.rank(z) == 1 and b.shape(z)[0] == b.shape(made)[-1] and b.shape(z)[0] != 1
-    return b.op("nn.bias_add", made, z, axis=-1) if vector else b.op("add", made, z)
+    vector = b.rank(z) == 1 and b.shape(z)[0] == b.shape(product)[-1] and b.shape(z)[0] != 1
+    return b.op("nn.bias_add", product, z, axis=-1) if vector else b.op("add", product, z)
 
 
 def _product(b: Builder, x: Expr, y: Expr, transpose_x: bool, transpose_y: bool) -> Expr:

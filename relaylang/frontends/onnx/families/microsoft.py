@@ -47,11 +47,11 @@ def bias_softmax(n: Node, x: Expr, bias: Expr) -> Any:
     axis = n.int("axis", 1) % rank
     if b.rank(bias) != rank:
         raise Unsupported("a bias of another rank is not converted")
-    made = b.op("add", x, bias)
+    biased = b.op("add", x, bias)
     if axis == rank - 1:
-        return b.op("nn.softmax", made, axis=-1)
-    shape = b.static_shape(made)
-    flat = b.reshape(made, [int(np.prod(shape[:axis])), int(np.prod(shape[axis:]))])
+        return b.op("nn.softmax", biased, axis=-1)
+    shape = b.static_shape(biased)
+    flat = b.reshape(biased, [int(np.prod(shape[:axis])), int(np.prod(shape[axis:]))])
     return b.reshape(b.op("nn.softmax", flat, axis=-1), shape)
 
 
@@ -77,8 +77,8 @@ def gated_add(n: Node, x: Expr, y: Expr, gate: Expr, weight: Expr | None = None)
 def skip_layer_norm(n: Node, x: Expr, skip: Expr, gamma: Expr, beta: Expr | None = None, bias: Expr | None = None) -> Any:
     b = n.b
     total = _plus(b, x, skip, bias)
-    made = nn.layer_norm(b, total, -1, n.float("epsilon", 1e-12), gamma, beta)
-    return [made, *_statistics(n, total), total]
+    normalised = nn.layer_norm(b, total, -1, n.float("epsilon", 1e-12), gamma, beta)
+    return [normalised, *_statistics(n, total), total]
 
 
 def _statistics(n: Node, x: Expr) -> list[Expr | None]:
@@ -107,9 +107,9 @@ def rms_norm(n: Node, x: Expr, scale: Expr) -> Any:
     axes = list(range(n.int("axis", -1) % b.rank(x), b.rank(x)))
     epsilon = n.float("epsilon", 1e-5)
     wide = b.cast(x, "float32") if b.dtype(x) in ("float16", "bfloat16") else x
-    made = b.cast(nn.rms_norm(b, wide, axes, epsilon), b.dtype(scale))
+    normalised = b.cast(nn.rms_norm(b, wide, axes, epsilon), b.dtype(scale))
     square = b.op("mean", b.op("multiply", wide, wide), axis=axes, keepdims=True)
-    return [b.op("multiply", made, scale), b.op("rsqrt", b.op("add", square, epsilon))]
+    return [b.op("multiply", normalised, scale), b.op("rsqrt", b.op("add", square, epsilon))]
 
 
 def gated_rms_norm(n: Node, x: Expr, scale: Expr, gate: Expr) -> Any:
@@ -117,12 +117,12 @@ def gated_rms_norm(n: Node, x: Expr, scale: Expr, gate: Expr) -> Any:
     width, rank = b.extent(scale, 0), b.rank(x)
     wide = b.cast(x, "float32")
     groups = b.op("reshape", wide, newshape=[*[0] * (rank - 1), -1, width])
-    made = nn.rms_norm(b, groups, [-1], n.float("epsilon", 1e-5), b.cast(scale, "float32"))
-    made = b.op("reshape", made, newshape=[*[0] * (rank - 1), -3])
+    normalised = nn.rms_norm(b, groups, [-1], n.float("epsilon", 1e-5), b.cast(scale, "float32"))
+    normalised = b.op("reshape", normalised, newshape=[*[0] * (rank - 1), -3])
     open_ = b.op("sigmoid", b.cast(gate, "float32"))
     if n.string("activation", "silu") != "sigmoid":
         open_ = b.op("multiply", open_, b.cast(gate, "float32"))
-    return b.cast(b.op("multiply", made, open_), b.dtype(x))
+    return b.cast(b.op("multiply", normalised, open_), b.dtype(x))
 
 
 def group_norm(n: Node, x: Expr, gamma: Expr, beta: Expr) -> Any:
@@ -130,7 +130,7 @@ def group_norm(n: Node, x: Expr, gamma: Expr, beta: Expr) -> Any:
     b, last = n.b, bool(n.int("channels_last", 1))
     dtype, rank = b.dtype(x), b.rank(x)
     data = b.cast(b.transpose(x, [0, rank - 1, *range(1, rank - 1)]) if last else x, "float32")
-    made = b.op(
+    normalised = b.op(
         "nn.group_norm",
         data,
         *[b.cast(v, "float32") for v in (gamma, beta)],
@@ -138,8 +138,8 @@ def group_norm(n: Node, x: Expr, gamma: Expr, beta: Expr) -> Any:
         axis=1,
         epsilon=n.float("epsilon", 1e-5),
     )
-    made = nn.swish(b, made) if n.int("activation") else made
-    return b.cast(b.transpose(made, [0, *range(2, rank), 1]) if last else made, dtype)
+    normalised = nn.swish(b, normalised) if n.int("activation") else normalised
+    return b.cast(b.transpose(normalised, [0, *range(2, rank), 1]) if last else normalised, dtype)
 
 
 def skip_group_norm(n: Node, x: Expr, gamma: Expr, beta: Expr, skip: Expr, bias: Expr | None = None) -> Any:
@@ -175,12 +175,12 @@ def embed_layer_norm(
         total = b.op("add", total, b.slice(places, [0], [b.extent(ids, 1, "the number of steps")], [0]))
     if segments is not None and kinds is not None:
         total = b.op("add", total, b.op("take", kinds, segments, axis=0, mode="clip"))
-    made = nn.layer_norm(b, total, -1, n.float("epsilon", 1e-12), gamma, beta)
+    normalised = nn.layer_norm(b, total, -1, n.float("epsilon", 1e-12), gamma, beta)
     if mask is None:
         index = b.const(b.arrays.zeros(b.extent(ids, 0), "int32")) if n.has_output(1) else None
     else:
         index = b.op("sum", b.cast(mask, "int32"), axis=[1])
-    return [made, index, total]
+    return [normalised, index, total]
 
 
 def quantised_embed_layer_norm(
@@ -214,8 +214,8 @@ def cdist(n: Node, x: Expr, y: Expr) -> Any:
     if metric not in ("sqeuclidean", "euclidean"):
         raise Unsupported(f"the metric {metric} is not converted")
     apart = b.op("subtract", b.unsqueeze(x, [1]), b.unsqueeze(y, [0]))
-    made = b.op("sum", b.op("multiply", apart, apart), axis=[2])
-    return b.op("sqrt", made) if metric == "euclidean" else made
+    squares = b.op("sum", b.op("multiply", apart, apart), axis=[2])
+    return b.op("sqrt", squares) if metric == "euclidean" else squares
 
 
 def _complex(n: Node, x: Expr, y: Expr, sign: int) -> Expr:
@@ -237,29 +237,29 @@ def inverse(n: Node, x: Expr) -> Any:
     dtype = b.dtype(x)
     unit = b.const(b.arrays.eye(size), dtype)
     right = b.op("add", b.op("zeros_like", x), unit)
-    whole = b.concat([x, right], rank - 1)
+    system = b.concat([x, right], rank - 1)
     left = b.const(b.arrays.ones((size, 1)), dtype)  # the rows that have cleared no column
-    found = b.const(b.arrays.zeros((size, size)), dtype)  # which row has cleared which column
+    determinant = b.const(b.arrays.zeros((size, size)), dtype)  # which row has cleared which column
     for i in range(size):
-        column = b.slice(whole, [i], [i + 1], [rank - 1])
+        column = b.slice(system, [i], [i + 1], [rank - 1])
         # Rows that are used up are below every other one.
         weights = b.op("subtract", b.op("multiply", b.op("add", b.op("abs", column), 1.0), left), 1.0)
         best = b.op("argmax", weights, axis=[rank - 2], keepdims=True)
         chosen = b.op("one_hot", b.squeeze(best, [-2, -1]), 1.0, 0.0, depth=size, axis=-1, dtype=dtype)
         chosen = b.unsqueeze(chosen, [-1])
-        row = b.op("sum", b.op("multiply", whole, chosen), axis=[rank - 2], keepdims=True)
+        row = b.op("sum", b.op("multiply", system, chosen), axis=[rank - 2], keepdims=True)
         row = b.op("divide", row, b.slice(row, [i], [i + 1], [rank - 1]))
         others = b.op("multiply", column, b.op("subtract", 1.0, chosen))
-        whole = b.op(
+        system = b.op(
             "add",
-            b.op("multiply", b.op("subtract", whole, b.op("multiply", others, row)), b.op("subtract", 1.0, chosen)),
+            b.op("multiply", b.op("subtract", system, b.op("multiply", others, row)), b.op("subtract", 1.0, chosen)),
             b.op("multiply", chosen, row),
         )
         left = b.op("multiply", left, b.op("subtract", 1.0, chosen))
         place = b.const(b.arrays.eye(size)[i : i + 1], dtype)
-        found = b.op("add", found, b.op("multiply", chosen, place))
-    rows = b.slice(whole, [size], [2 * size], [rank - 1])
-    order = b.transpose(found, [*range(rank - 2), rank - 1, rank - 2])
+        determinant = b.op("add", determinant, b.op("multiply", chosen, place))
+    rows = b.slice(system, [size], [2 * size], [rank - 1])
+    order = b.transpose(determinant, [*range(rank - 2), rank - 1, rank - 2])
     return nn.matmul(b, order, rows)
 
 
@@ -268,11 +268,11 @@ def is_all_finite(n: Node, *xs: Expr) -> Any:
     wrong = [b.op("isnan" if n.int("isnan_only", 0) else "isinf", x) for x in xs]
     if not n.int("isnan_only", 0) and not n.int("isinf_only", 0):
         wrong = [b.op("logical_not", b.op("isfinite", x)) for x in xs]
-    found = [b.op("any", w) for w in wrong]
-    whole = found[0]
-    for other in found[1:]:
-        whole = b.op("logical_or", whole, other)
-    return b.op("logical_not", whole)
+    flags = [b.op("any", w) for w in wrong]
+    is_wrong = flags[0]
+    for other in flags[1:]:
+        is_wrong = b.op("logical_or", is_wrong, other)
+    return b.op("logical_not", is_wrong)
 
 
 def expand_dims(n: Node, x: Expr, axis: Expr) -> Any:
@@ -288,9 +288,9 @@ def unfold(n: Node, x: Expr) -> Any:
         raise Malformed(f"its slices have {size} elements and lie {step} apart")
     starts = b.arrays.arange(-(-(b.extent(x, axis) - size + 1) // step)) * step
     b.arrays.reserve((starts.size, size))
-    made = b.op("take", x, b.const((starts[:, None] + b.arrays.arange(size)).astype("int32")), axis=axis, mode="clip")
-    rank = b.rank(made)
-    return b.transpose(made, [*[i for i in range(rank) if i != axis + 1], axis + 1])
+    slices = b.op("take", x, b.const((starts[:, None] + b.arrays.arange(size)).astype("int32")), axis=axis, mode="clip")
+    rank = b.rank(slices)
+    return b.transpose(slices, [*[i for i in range(rank) if i != axis + 1], axis + 1])
 
 
 _ROWS = (

@@ -82,9 +82,9 @@ def _self_attention(n: Node, qkv: Expr, sizes: list[int], mask: Expr | None, pas
     if past is not None:
         old, old_v = (b.squeeze(b.slice(past, [i], [i + 1], [0]), [0]) for i in (0, 1))
         k, v = b.concat([old, k], 2), b.concat([old_v, v], 2)
-    whole = common.add(b, bias, None if mask is None else _mask_bias(n, mask, q, k))
-    whole = common.add(b, whole, _causal(n, q, k, old))
-    y = common.attend(b, q, k, v, whole, n.float("scale", 0.0), guard=False)
+    full_bias = common.add(b, bias, None if mask is None else _mask_bias(n, mask, q, k))
+    full_bias = common.add(b, full_bias, _causal(n, q, k, old))
+    y = common.attend(b, q, k, v, full_bias, n.float("scale", 0.0), guard=False)
     results = [common.join_heads(b, y)]
     return [*results, b.op("stack", b.tuple([k, v]), axis=0)] if n.has_output(1) else results
 
@@ -149,9 +149,9 @@ def multi_head_attention(
     q, k, v = split
     k = k if past_k is None else b.concat([past_k, k], 2)
     v = v if past_v is None else b.concat([past_v, v], 2)
-    whole = common.add(b, extra, None if mask is None else _mask_bias(n, mask, q, k))
-    whole = common.add(b, whole, _causal(n, q, k, past_k))
-    y = common.attend(b, q, k, v, whole, n.float("scale", 0.0), guard=False)
+    full_bias = common.add(b, extra, None if mask is None else _mask_bias(n, mask, q, k))
+    full_bias = common.add(b, full_bias, _causal(n, q, k, past_k))
+    y = common.attend(b, q, k, v, full_bias, n.float("scale", 0.0), guard=False)
     return [common.join_heads(b, y), k, v]
 
 
@@ -245,8 +245,8 @@ def rotary_embedding(n: Node, x: Expr, places: Expr, cos: Expr, sin: Expr) -> An
     if b.rank(places) == 1:
         places = b.unsqueeze(b.op("add", b.cast(places, "int64"), common.positions(b, x, 2)), [0])
     cos, sin = (b.unsqueeze(b.op("take", t, places, axis=0, mode="clip"), [1]) for t in (cos, sin))
-    made = common.rotate(b, x, cos, sin, size, bool(n.int("interleaved", 0)))
-    return common.join_heads(b, made) if flat else made
+    rotated = common.rotate(b, x, cos, sin, size, bool(n.int("interleaved", 0)))
+    return common.join_heads(b, rotated) if flat else rotated
 
 
 _ROWS = (

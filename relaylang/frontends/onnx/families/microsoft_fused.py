@@ -38,9 +38,9 @@ def activated(b: Builder, x: Expr, kind: str, params: list[float]) -> Expr:
 def fused_conv(n: Node, x: Expr, w: Expr, bias: Expr | None = None, other: Expr | None = None) -> Any:
     """`other` is added before the activation."""
     b = n.b
-    made = conv(n, x, w, bias)
-    made = made if other is None else b.op("add", made, other)
-    return activated(b, made, n.string("activation", ""), n.floats("activation_params", []) if n.has("activation_params") else [])
+    total = conv(n, x, w, bias)
+    total = total if other is None else b.op("add", total, other)
+    return activated(b, total, n.string("activation", ""), n.floats("activation_params", []) if n.has("activation_params") else [])
 
 
 def _first(b: Builder, x: Expr) -> Expr:
@@ -69,9 +69,9 @@ def fused_matmul(n: Node, x: Expr, y: Expr) -> Any:
     b, alpha = n.b, n.float("alpha", 1.0)
     left = _turned(b, x, bool(n.int("transA", 0)), bool(n.int("transBatchA", 0)))
     right = _turned(b, y, bool(n.int("transB", 0)), bool(n.int("transBatchB", 0)))
-    made = nn.matmul(b, left, right)
-    made = made if alpha == 1.0 else b.op("multiply", made, alpha)
-    return activated(b, made, n.string("activation", ""), [])
+    product = nn.matmul(b, left, right)
+    product = product if alpha == 1.0 else b.op("multiply", product, alpha)
+    return activated(b, product, n.string("activation", ""), [])
 
 
 def _turned(b: Builder, x: Expr, matrix: bool, batch: bool) -> Expr:

@@ -74,8 +74,8 @@ def _channels_second(n: Node, x: Expr, f: Callable[[Expr], Expr]) -> Expr:
     if not n.int("channels_last", 0):
         return f(x)
     b, rank = n.b, n.b.rank(x)
-    made = f(b.transpose(x, [0, rank - 1, *range(1, rank - 1)]))
-    return b.transpose(made, [0, *range(2, rank), 1])
+    converted = f(b.transpose(x, [0, rank - 1, *range(1, rank - 1)]))
+    return b.transpose(converted, [0, *range(2, rank), 1])
 
 
 def global_average_pool(n: Node, x: Expr) -> Expr:
@@ -89,12 +89,12 @@ def average_pool(n: Node, x: Expr) -> Expr:
         raise Unsupported("quantised pools have two spatial axes")
 
     def pool(v: Expr) -> Expr:
-        given = geometry(n, v, kernel)
+        attributes = geometry(n, v, kernel)
         return b.op(
             "nn.avg_pool2d",
             v,
             pool_size=kernel,
-            **given,
+            **attributes,
             ceil_mode=bool(n.int("ceil_mode", 0)),
             count_include_pad=bool(n.int("count_include_pad", 0)),
         )
@@ -241,18 +241,18 @@ def matmul_nbits(
     if zeros is None:
         shift = b.arrays.full((rows, blocks), float(1 << (bits - 1)), np.float32)
     else:
-        given = b.need(zeros, "the zero points")
-        if given.dtype == np.uint8:
-            given = unpacked(given.reshape(rows, -1), bits)[:, :blocks]
-        shift = given.reshape(rows, blocks).astype(np.float32)
+        zero_points = b.need(zeros, "the zero points")
+        if zero_points.dtype == np.uint8:
+            zero_points = unpacked(zero_points.reshape(rows, -1), bits)[:, :blocks]
+        shift = zero_points.reshape(rows, blocks).astype(np.float32)
     factor = b.need(scales, "the scales").reshape(rows, blocks)
     if b.dtype(x) == "float32" and b.rank(x) > 1 and not (shift % 1).any():
         weight = Blocks(ints, factor, shift, columns).expr(b.op, b.const)
-        made = b.op("nn.dense", x, weight, units=rows)
-        return made if bias is None else b.op("add", made, bias)
+        product = b.op("nn.dense", x, weight, units=rows)
+        return product if bias is None else b.op("add", product, bias)
     weights = (ints.astype(np.float32) - shift[..., None]) * factor[..., None].astype(np.float32)
-    made = matmul(b, x, b.const(weights.reshape(rows, blocks * size)[:, :columns].T.astype(np.dtype(b.dtype(x)))))
-    return made if bias is None else b.op("add", made, bias)
+    product = matmul(b, x, b.const(weights.reshape(rows, blocks * size)[:, :columns].T.astype(np.dtype(b.dtype(x)))))
+    return product if bias is None else b.op("add", product, bias)
 
 
 def gather_quantized(n: Node, data: Expr, indices: Expr, scales: Expr, zeros: Expr | None = None) -> Any:

@@ -50,11 +50,11 @@ def imputer(n: Node, x: Expr) -> Any:
     b, dtype = n.b, n.b.dtype(x)
     if "float" in dtype:
         values, missing = n.floats("imputed_value_floats"), n.float("replaced_value_float", 0.0)
-        found = b.op("isnan", x) if math.isnan(missing) else b.op("equal", x, missing)
+        is_missing = b.op("isnan", x) if math.isnan(missing) else b.op("equal", x, missing)
     else:
         values = [float(v) for v in n.ints("imputed_value_int64s")]
-        found = b.op("equal", x, n.int("replaced_value_int64", 0))
-    return b.op("where", found, b.const(np.array(values if len(values) > 1 else values[0]), dtype), x)
+        is_missing = b.op("equal", x, n.int("replaced_value_int64", 0))
+    return b.op("where", is_missing, b.const(np.array(values if len(values) > 1 else values[0]), dtype), x)
 
 
 def feature_vectorizer(n: Node, *xs: Expr) -> Any:
@@ -134,8 +134,8 @@ def _default(n: Node, values: _Labels) -> _Labels:
         return n.texts("default_tensor")[:1] if stated else [n.string("default_string", "_Unused")]
     if n.has("default_tensor"):
         return n.tensor("default_tensor").reshape(()).astype(values.dtype)
-    given = n.float("default_float", -0.0) if values.dtype.kind == "f" else n.int("default_int64", -1)
-    return np.array(given, values.dtype)
+    default = n.float("default_float", -0.0) if values.dtype.kind == "f" else n.int("default_int64", -1)
+    return np.array(default, values.dtype)
 
 
 # ---- results of models
@@ -193,9 +193,9 @@ def label_at(b: Builder, names: np.ndarray | list[str], place: Expr) -> Any:
 def _line(n: Node, x: Expr, classes: int) -> Expr:
     b = n.b
     weights = np.array(n.floats("coefficients"), "float32").reshape(classes, -1)
-    made = nn.matmul(b, as_float(b, x), b.const(np.ascontiguousarray(weights.T)))
+    products = nn.matmul(b, as_float(b, x), b.const(np.ascontiguousarray(weights.T)))
     shift = n.floats("intercepts", [0.0] * classes)
-    return b.op("add", made, b.const(np.array(shift, "float32"))) if any(shift) else made
+    return b.op("add", products, b.const(np.array(shift, "float32"))) if any(shift) else products
 
 
 def linear_classifier(n: Node, x: Expr) -> Any:
@@ -242,13 +242,13 @@ def svm_regressor(n: Node, x: Expr) -> Any:
     count = n.int("n_supports", 0)
     if count:
         vectors = np.array(n.floats("support_vectors"), "float32").reshape(count, -1)
-        made = nn.matmul(b, kernel(n, x, vectors), b.const(weights.reshape(count, 1)))
+        scores = nn.matmul(b, kernel(n, x, vectors), b.const(weights.reshape(count, 1)))
     else:
-        made = kernel(n, x, weights.reshape(1, -1))
-    made = b.op("add", made, n.floats("rho")[0])
+        scores = kernel(n, x, weights.reshape(1, -1))
+    scores = b.op("add", scores, n.floats("rho")[0])
     if n.int("one_class", 0):
-        return b.op("where", b.op("greater", made, 0.0), b.const(1.0, "float32"), b.const(-1.0, "float32"))
-    return transformed(b, made, n.string("post_transform", "NONE"))
+        return b.op("where", b.op("greater", scores, 0.0), b.const(1.0, "float32"), b.const(-1.0, "float32"))
+    return transformed(b, scores, n.string("post_transform", "NONE"))
 
 
 def svm_classifier(n: Node, x: Expr) -> Any:

@@ -36,14 +36,14 @@ def _batch_norm_of_batch(n: Node, x: Expr, scale: Expr, shift: Expr, mean: Expr,
     b, rank, momentum = n.b, n.b.rank(x), n.float("momentum", 0.9)
     axes = [i for i in range(rank) if i != 1]
     apart, own_var = nn.moments(b, x, axes)
-    made = b.op("multiply", apart, b.op("rsqrt", b.op("add", own_var, epsilon)))
-    made = nn.scale_and_shift(b, made, along_channels(b, scale, rank), along_channels(b, shift, rank))
+    normalised = b.op("multiply", apart, b.op("rsqrt", b.op("add", own_var, epsilon)))
+    normalised = nn.scale_and_shift(b, normalised, along_channels(b, scale, rank), along_channels(b, shift, rank))
     own_mean = b.op("mean", x, axis=axes)
     moved = [
         b.op("add", b.op("multiply", old, momentum), b.op("multiply", new, 1 - momentum))
         for old, new in ((mean, own_mean), (var, b.squeeze(own_var, axes)))
     ]
-    return [made, *moved]
+    return [normalised, *moved]
 
 
 def instance_norm(n: Node, x: Expr, scale: Expr, shift: Expr) -> Any:
@@ -61,16 +61,16 @@ def layer_norm(n: Node, x: Expr, scale: Expr, shift: Expr | None = None) -> Any:
     mean = b.op("mean", wide, axis=axes, keepdims=True)
     apart, variance = nn.moments(b, wide, axes)
     inverse = b.op("rsqrt", b.op("add", variance, epsilon))
-    made = nn.scale_and_shift(b, b.cast(b.op("multiply", apart, inverse), dtype), scale, shift)
-    return [made, mean, inverse]
+    normalised = nn.scale_and_shift(b, b.cast(b.op("multiply", apart, inverse), dtype), scale, shift)
+    return [normalised, mean, inverse]
 
 
 def rms_norm(n: Node, x: Expr, scale: Expr) -> Any:
     b, dtype = n.b, n.b.dtype(x)
     axes = list(range(n.int("axis", -1) % b.rank(x), b.rank(x)))
     wide = b.cast(x, "float32") if n.int("stash_type", 1) == 1 and dtype in ("float16", "bfloat16") else x
-    made = b.cast(nn.rms_norm(b, wide, axes, n.float("epsilon", 1e-5)), dtype)
-    return b.cast(b.op("multiply", b.cast(made, b.dtype(scale)), scale), b.dtype(scale))
+    normalised = b.cast(nn.rms_norm(b, wide, axes, n.float("epsilon", 1e-5)), dtype)
+    return b.cast(b.op("multiply", b.cast(normalised, b.dtype(scale)), scale), b.dtype(scale))
 
 
 def group_norm(n: Node, x: Expr, scale: Expr, shift: Expr) -> Any:

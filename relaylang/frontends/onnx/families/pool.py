@@ -32,14 +32,14 @@ class Window:
 
     def results(self) -> list[int] | None:
         """The extents of the result; None where they are not known. A window that begins in the padding behind is none."""
-        found = []
+        extents = []
         for size, k, s, d, (before, after) in zip(self.sizes, self.kernel, self.strides, self.dilations, self.pads):
             if not isinstance(size, int):
                 return None
             room = size + before + after - (k - 1) * d - 1
             count = (-(-room // s) if self.ceil else room // s) + 1
-            found.append(count - (self.ceil and (count - 1) * s >= size + before))
-        return found
+            extents.append(count - (self.ceil and (count - 1) * s >= size + before))
+        return extents
 
     def exact_pads(self) -> Pairs | None:
         """The padding with which the result has its extents without rounding up; None where they are not known."""
@@ -56,11 +56,11 @@ class Window:
     def pool(self, b: Builder, kind: str, x: Expr, **attrs: Any) -> Expr:
         results = self.results()
         ceil = self.ceil and (results is None or results != _floor(self))
-        made = windows.pool(b, kind, x, self.kernel, self.strides, self.pads, self.dilations, **attrs, ceil_mode=ceil)
-        if results is None or list(b.shape(made)[2:]) == results:
-            return made
+        pooled = windows.pool(b, kind, x, self.kernel, self.strides, self.pads, self.dilations, **attrs, ceil_mode=ceil)
+        if results is None or list(b.shape(pooled)[2:]) == results:
+            return pooled
         axes = list(range(2, 2 + len(results)))
-        return b.slice(made, [0] * len(results), results, axes)
+        return b.slice(pooled, [0] * len(results), results, axes)
 
 
 def _floor(w: Window) -> list[int]:
@@ -77,8 +77,8 @@ def average_pool(n: Node, x: Expr) -> Any:
 
 def max_pool(n: Node, x: Expr) -> Any:
     w = Window(n, x)
-    made = w.pool(n.b, "max", x)
-    return [made, _places(n, w, x)] if n.has_output(1) else [made]
+    pooled = w.pool(n.b, "max", x)
+    return [pooled, _places(n, w, x)] if n.has_output(1) else [pooled]
 
 
 def _places(n: Node, w: Window, x: Expr) -> Expr:
@@ -122,12 +122,12 @@ def lp_pool(n: Node, x: Expr) -> Any:
     power = _power(b, x, p)
     pads = w.exact_pads()
     if pads is None or not w.ceil:
-        made = w.pool(b, "avg", power, count_include_pad=True)
+        pooled = w.pool(b, "avg", power, count_include_pad=True)
     else:
         padded = b.op("nn.pad", power, b.const(0, b.dtype(x)), pad_width=[(0, 0), (0, 0), *pads])
         none = [(0, 0)] * len(pads)
-        made = windows.pool(b, "avg", padded, w.kernel, w.strides, none, w.dilations, count_include_pad=True)
-    return _root(b, b.op("multiply", made, float(math.prod(w.kernel))), p)
+        pooled = windows.pool(b, "avg", padded, w.kernel, w.strides, none, w.dilations, count_include_pad=True)
+    return _root(b, b.op("multiply", pooled, float(math.prod(w.kernel))), p)
 
 
 def _power(b: Builder, x: Expr, p: int) -> Expr:
@@ -168,10 +168,10 @@ def max_unpool(n: Node, x: Expr, places: Expr, shape: Expr | None = None) -> Any
     wanted = b.need_ints(shape, "the output shape of MaxUnpool") if shape is not None else own
     zeros = b.op("zeros", shape=[math.prod(own)], dtype=b.dtype(x))
     flat = b.op("reshape", places, newshape=[-1])
-    made = b.op("scatter_elements", zeros, flat, b.op("reshape", x, newshape=[-1]), axis=0, reduction="update")
-    made = b.reshape_exactly(made, own)
+    unpooled = b.op("scatter_elements", zeros, flat, b.op("reshape", x, newshape=[-1]), axis=0, reduction="update")
+    unpooled = b.reshape_exactly(unpooled, own)
     widths = [(0, w - o) for w, o in zip(wanted, own)]
-    return made if wanted == own else b.op("nn.pad", made, b.const(0, b.dtype(x)), pad_width=widths)
+    return unpooled if wanted == own else b.op("nn.pad", unpooled, b.const(0, b.dtype(x)), pad_width=widths)
 
 
 RULES = (

@@ -112,10 +112,10 @@ def _as_2d(n: Node, x: Expr, w: Expr, x_zero: Expr | None, w_zero: Expr | None, 
     zeros = single_zeros(b, x_zero, w_zero)
     left, right = b.unsqueeze(x, [2]), b.unsqueeze(w, [2])
     if zeros:
-        made = b.op("qnn.conv2d", left, right, *zeros, *(scales or _ones(b)), **wide, out_dtype="int32")
+        conv = b.op("qnn.conv2d", left, right, *zeros, *(scales or _ones(b)), **wide, out_dtype="int32")
     else:
-        made = b.op("nn.conv2d", less_zero(b, left, x_zero, 1), less_zero(b, right, w_zero, 0), **wide, out_dtype="int32")
-    return b.squeeze(made, [2])
+        conv = b.op("nn.conv2d", less_zero(b, left, x_zero, 1), less_zero(b, right, w_zero, 0), **wide, out_dtype="int32")
+    return b.squeeze(conv, [2])
 
 
 def single_zeros(b: Builder, *zeros: Expr | None) -> list[Expr]:
@@ -170,8 +170,8 @@ def integer_matmul(b: Builder, x: Expr, y: Expr, x_zero: Expr | None, y_zero: Ex
     """The sums of a product of matrices of whole numbers as int32."""
     zeros = single_zeros(b, x_zero, y_zero)
     if zeros and b.rank(y) == 2 and b.rank(x) >= 2 and isinstance(b.shape(y)[1], int):
-        turned, given = b.transpose(y, [1, 0]), scales or _ones(b)
-        return b.op("qnn.dense", x, turned, *zeros, *given, units=b.extent(y, 1), out_dtype="int32")
+        turned, factors = b.transpose(y, [1, 0]), scales or _ones(b)
+        return b.op("qnn.dense", x, turned, *zeros, *factors, units=b.extent(y, 1), out_dtype="int32")
     left = _less_row_zero(b, x, x_zero)
     return matmul(b, left, less_zero(b, y, y_zero, -1))
 

@@ -37,9 +37,9 @@ def _numbers(n: Node, name: str, shape: tuple[int, ...], dtype: str, first: floa
     """`random.uniform` or `random.normal` of two parameters; numbers of other element types are rounded from float32."""
     if dtype not in ("float16", "bfloat16", "float32", "float64"):
         raise Unsupported(f"it gives numbers of the type {dtype}")
-    made = dtype if dtype == "float64" else "float32"
-    pair = n.b.const(first, made), n.b.const(second, made)
-    return n.b.cast(_drawn(n, name, pair, out_shape=list(shape), out_dtype=made), dtype)
+    width = dtype if dtype == "float64" else "float32"
+    pair = n.b.const(first, width), n.b.const(second, width)
+    return n.b.cast(_drawn(n, name, pair, out_shape=list(shape), out_dtype=width), dtype)
 
 
 def drawn(name: str, first: str, second: str) -> Callable[..., Any]:
@@ -55,9 +55,9 @@ def drawn(name: str, first: str, second: str) -> Callable[..., Any]:
 def bernoulli(n: Node, x: Expr) -> Any:
     """1 where a number from 0 to 1 lies below the probability."""
     b = n.b
-    made = "float64" if b.dtype(x) == "float64" else "float32"
-    numbers = _numbers(n, "random.uniform", b.static_shape(x), made, 0.0, 1.0)
-    return b.cast(b.op("less", numbers, b.cast(x, made)), n.dtype("dtype", b.dtype(x)))
+    width = "float64" if b.dtype(x) == "float64" else "float32"
+    numbers = _numbers(n, "random.uniform", b.static_shape(x), width, 0.0, 1.0)
+    return b.cast(b.op("less", numbers, b.cast(x, width)), n.dtype("dtype", b.dtype(x)))
 
 
 def multinomial(n: Node, x: Expr) -> Any:

@@ -102,8 +102,8 @@ def arg(op: str) -> Callable[..., Any]:
     def convert(n: Node, x: Expr) -> Any:
         b = n.b
         axis, last = n.int("axis", 0) % max(b.rank(x), 1), bool(n.int("select_last_index", 0))
-        made = b.op(op, x, axis=[axis], keepdims=bool(n.int("keepdims", 1)), select_last_index=last)
-        return b.cast(made, "int64")
+        index = b.op(op, x, axis=[axis], keepdims=bool(n.int("keepdims", 1)), select_last_index=last)
+        return b.cast(index, "int64")
 
     return convert
 
@@ -113,8 +113,8 @@ def top_k(n: Node, x: Expr, k: Expr) -> Any:
     largest_first = bool(n.int("largest", 1))
     if count and count[0] is not None:
         return _top_k(n, x, count[0], largest_first)
-    made = n.b.op("dyn.topk", x, n.b.scalar(k), axis=n.int("axis", -1), ret_type="both", is_ascend=not largest_first, dtype="int64")
-    return n.b.fields(made)
+    top = n.b.op("dyn.topk", x, n.b.scalar(k), axis=n.int("axis", -1), ret_type="both", is_ascend=not largest_first, dtype="int64")
+    return n.b.fields(top)
 
 
 def _top_k(n: Node, x: Expr, k: int, largest_first: bool) -> Any:

@@ -23,7 +23,7 @@ _BETA = {"affine": 0.0, "hardsigmoid": 0.5, "scaledtanh": 1.0}
 
 def activation(b: Builder, name: str, alpha: float, beta: float) -> Function:
     """An activation function of ONNX's recurrent layers by its name in small letters."""
-    found: dict[str, Function] = {
+    functions: dict[str, Function] = {
         "relu": lambda x: b.op("nn.relu", x),
         "tanh": lambda x: b.op("tanh", x),
         "sigmoid": lambda x: b.op("sigmoid", x),
@@ -36,20 +36,20 @@ def activation(b: Builder, name: str, alpha: float, beta: float) -> Function:
         "softsign": lambda x: nn.softsign(b, x),
         "softplus": lambda x: nn.softplus(b, x),
     }
-    if name not in found:
+    if name not in functions:
         raise Unsupported(f"the activation {name} is unknown")
-    return found[name]
+    return functions[name]
 
 
 def _activations(n: Node, names: list[str], directions: int) -> list[list[Function]]:
     """The activation functions of each direction. The functions that take alpha and beta receive them one after the other."""
-    given = [s.lower() for s in n.strings("activations", names * directions)]
-    if len(given) != len(names) * directions:
-        raise Unsupported(f"it has {len(given)} activations, not {len(names) * directions}")
+    stated = [s.lower() for s in n.strings("activations", names * directions)]
+    if len(stated) != len(names) * directions:
+        raise Unsupported(f"it has {len(stated)} activations, not {len(names) * directions}")
     alphas: Iterator[float] = iter(n.floats("activation_alpha", []) if n.has("activation_alpha") else [])
     betas: Iterator[float] = iter(n.floats("activation_beta", []) if n.has("activation_beta") else [])
     functions = []
-    for name in given:
+    for name in stated:
         alpha = next(alphas, _ALPHA[name]) if name in _ALPHA else 0.0
         beta = next(betas, _BETA[name]) if name in _BETA else 0.0
         functions.append(activation(n.b, name, alpha, beta))
@@ -76,10 +76,10 @@ class Layer:
         if self.bias is None:
             return None, [None] * self.gates
         b = self.n.b
-        whole = _of_direction(b, self.bias, way)
+        bias = _of_direction(b, self.bias, way)
         width = self.gates * self.hidden
-        parts = [b.slice(whole, [width + i * self.hidden], [width + (i + 1) * self.hidden], [0]) for i in range(self.gates)]
-        return b.slice(whole, [0], [width], [0]), list(parts)
+        parts = [b.slice(bias, [width + i * self.hidden], [width + (i + 1) * self.hidden], [0]) for i in range(self.gates)]
+        return b.slice(bias, [0], [width], [0]), list(parts)
 
     def whole_bias(self, way: int) -> Expr | None:
         """The sum of both biases for all gates."""
@@ -112,8 +112,8 @@ def weights(b: Builder, w: Expr) -> Product:
     def product(x: Expr, way: int) -> Expr:
         if way >= len(parts):
             raise Malformed(f"its weights are for {len(parts)} direction, and its direction is bidirectional")
-        made: Expr = b.unfolded("nn.dense", x, parts[way], units=b.extent(parts[way], 0))
-        return made
+        product: Expr = b.unfolded("nn.dense", x, parts[way], units=b.extent(parts[way], 0))
+        return product
 
     return product
 
@@ -140,13 +140,13 @@ def layer(
     ways = _WAYS[n.choice("direction", "forward", [*_WAYS, *map(str.upper, _WAYS)]).lower()]
     states = []
     for way in range(len(ways)):
-        found = []
+        initial_states = []
         for state in initial:
             if state is None:
-                found.append(zeros(b, x, 1, hidden))
+                initial_states.append(zeros(b, x, 1, hidden))
             else:
-                found.append(b.squeeze(b.slice(state, [way], [way + 1], [int(batch_first)]), [int(batch_first)]))
-        states.append(found)
+                initial_states.append(b.squeeze(b.slice(state, [way], [way + 1], [int(batch_first)]), [int(batch_first)]))
+        states.append(initial_states)
     return Layer(n, x, hidden, gates, ways, *products, bias, lengths, states)
 
 
@@ -210,9 +210,9 @@ def gru(n: Node, x: Expr, w: Expr, r: Expr, bias: Expr | None = None, lengths: E
                 part = b.op("multiply", reset, _plus(b, new_weights(before, way), inner))
             else:
                 part = new_weights(b.op("multiply", reset, before), way)
-            made = g(of.held(b.op("add", new, part)))
-            kept = b.op("multiply", update, b.op("subtract", before, made))
-            return [b.op("add", made, kept)]
+            candidate = g(of.held(b.op("add", new, part)))
+            kept = b.op("multiply", update, b.op("subtract", before, candidate))
+            return [b.op("add", candidate, kept)]
 
         steps.append(step)
     return results(of, steps, inputs)
@@ -244,8 +244,8 @@ def lstm_of(of: Layer, peepholes: Expr | None) -> list[Expr]:
         inputs.append(_plus(b, of.input(of.x, way), of.whole_bias(way)))
         peep = None
         if peepholes is not None:
-            whole = _of_direction(b, peepholes, way)
-            peep = [b.slice(whole, [i * hidden], [(i + 1) * hidden], [0]) for i in range(3)]
+            peephole_weights = _of_direction(b, peepholes, way)
+            peep = [b.slice(peephole_weights, [i * hidden], [(i + 1) * hidden], [0]) for i in range(3)]
 
         def step(x: Expr, states: list[Expr], way: int = way, peep: list[Expr] | None = peep) -> list[Expr]:
             f, g, last = functions[way]

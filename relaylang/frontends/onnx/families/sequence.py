@@ -92,9 +92,9 @@ def split(n: Node, x: Expr, parts: Expr | None = None) -> Any:
             return [_chunks(b, x, axis, None, keep)]
         items = _cut(b, x, axis, [1] * b.arrays.reserve(extent))
         return [items if keep else [b.squeeze(i, [axis]) for i in items]]
-    given, count = b.known(parts), b.shape(parts)
-    known = [v for v in given or [None] if v is not None]
-    if given is not None and len(known) == len(given) and (count or isinstance(extent, int)):
+    lengths, count = b.known(parts), b.shape(parts)
+    known = [v for v in lengths or [None] if v is not None]
+    if lengths is not None and len(known) == len(lengths) and (count or isinstance(extent, int)):
         size = extent if isinstance(extent, int) else 0
         return [_cut(b, x, axis, known if count else [min(known[0], size - i) for i in range(0, size, known[0])])]
     if count and isinstance(count[0], int):
@@ -170,18 +170,18 @@ def map_(n: Node, sequence: Any, *others: Any) -> Any:
 def _mapped(n: Node, operands: list[Any]) -> Any:
     """The body as a function over a list, or over a list of tuples."""
     b = n.b
-    given = [lists.as_list(b, x) for x in operands if isinstance(x, list) or is_list(x)]
-    xs = lists.zipped(b, given)
+    sequences = [lists.as_list(b, x) for x in operands if isinstance(x, list) or is_list(x)]
+    xs = lists.zipped(b, sequences)
     item = b.variable("item", lists.element(xs))
-    values = iter(lists.unzipped(b, item, len(given)))
+    values = iter(lists.unzipped(b, item, len(sequences)))
     results = n.body("body").convert([next(values) if isinstance(x, list) or is_list(x) else x for x in operands])
     if not all(isinstance(r, Expr) for r in results):
         raise Unsupported("its body gives a sequence")
-    made = _map(b, item, results[0] if len(results) == 1 else b.tuple(results), xs)
+    mapped = _map(b, item, results[0] if len(results) == 1 else b.tuple(results), xs)
     if len(results) == 1:
-        return [made]
-    row = b.variable("row", lists.element(made))
-    return [_map(b, row, b.field(row, i), made) for i in range(len(results))]
+        return [mapped]
+    row = b.variable("row", lists.element(mapped))
+    return [_map(b, row, b.field(row, i), mapped) for i in range(len(results))]
 
 
 def _map(b: Builder, item: Any, result: Expr, xs: Expr) -> Expr:

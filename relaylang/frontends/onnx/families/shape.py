@@ -45,8 +45,8 @@ def shape(n: Node, x: Expr) -> Any:
     b = n.b
     rank = b.rank(x)
     begin, end, _ = slice(n.int("start", 0), n.int("end", rank)).indices(rank)
-    whole = b.shape_of(x)
-    return whole if (begin, end) == (0, rank) else b.slice(whole, [begin], [max(begin, end)], [0])
+    extents = b.shape_of(x)
+    return extents if (begin, end) == (0, rank) else b.slice(extents, [begin], [max(begin, end)], [0])
 
 
 def transpose(n: Node, x: Expr) -> Any:
@@ -112,8 +112,8 @@ def expand(n: Node, x: Expr, shape: Expr) -> Any:
         elif wanted is not None and d == 1:
             parts.append(b.const(np.array([wanted], np.int64)))
         else:
-            given = b.cast(b.slice(shape, [i - lead], [i - lead + 1], [0]), "int64")
-            parts.append(given if d == 1 else b.op("where", b.op("equal", own, 1), given, own))
+            extent = b.cast(b.slice(shape, [i - lead], [i - lead + 1], [0]), "int64")
+            parts.append(extent if d == 1 else b.op("where", b.op("equal", own, 1), extent, own))
     if not parts:
         return [x]
     target = b.concat(parts, 0)
@@ -130,8 +130,8 @@ def constant_of_shape(n: Node, shape: Expr) -> Any:
     known = b.known(shape)
     if known is not None and None not in known:
         return b.op("full", fill, shape=[int(d or 0) for d in known], dtype=dtype)
-    made = b.op("dyn.full", fill, shape, shape=None, dtype=dtype)
-    return made if known is None else b.refine(made, known)
+    filled = b.op("dyn.full", fill, shape, shape=None, dtype=dtype)
+    return filled if known is None else b.refine(filled, known)
 
 
 def range_(n: Node, start: Expr, limit: Expr, delta: Expr) -> Any:

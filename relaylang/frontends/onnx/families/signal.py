@@ -50,8 +50,8 @@ def _real_inverse(b: Builder, x: Expr, length: int) -> Expr:
     matrix = np.stack([np.cos(turn) * weight, -np.sin(turn) * weight], 1) / length
     front = len(b.shape(x)) - 2
     flat = b.reshape(x, [*[0] * front, bins * 2])
-    made = matmul(b, flat, b.const(matrix.reshape(bins * 2, length).astype(np.dtype(b.dtype(x)))))
-    return b.reshape(made, [*[0] * front, length, 1])
+    signal = matmul(b, flat, b.const(matrix.reshape(bins * 2, length).astype(np.dtype(b.dtype(x)))))
+    return b.reshape(signal, [*[0] * front, length, 1])
 
 
 def dft(n: Node, x: Expr, length: Expr | None = None, axis: Expr | None = None) -> Any:
@@ -64,11 +64,11 @@ def dft(n: Node, x: Expr, length: Expr | None = None, axis: Expr | None = None) 
     size = b.extent(moved, -2, "the signal")
     count = b.need_ints(length, "the length")[0] if length is not None else None
     if inverse and onesided:
-        made = _real_inverse(b, moved, count if count is not None else (size - 1) * 2)
+        transformed = _real_inverse(b, moved, count if count is not None else (size - 1) * 2)
     else:
-        made = _fourier(b, moved, count if count is not None else size, inverse, onesided)
+        transformed = _fourier(b, moved, count if count is not None else size, inverse, onesided)
     back = [*order, at, rank - 1]
-    return b.transpose(made, [back.index(a) for a in range(rank)])
+    return b.transpose(transformed, [back.index(a) for a in range(rank)])
 
 
 def stft(n: Node, signal: Expr, step: Expr, window: Expr | None = None, length: Expr | None = None) -> Any:
@@ -101,8 +101,8 @@ def _window(*terms: float) -> Any:
         count = n.b.need_ints(size, "the length of the window")[0]
         period = count if n.int("periodic", 1) else count - 1
         x = 2 * math.pi * n.b.arrays.arange(count) / max(period, 1)
-        made = sum(t * np.cos(i * x) for i, t in enumerate(terms))
-        return n.b.const(np.asarray(made).astype(np.dtype(n.dtype("output_datatype", "float32"))))
+        samples = sum(t * np.cos(i * x) for i, t in enumerate(terms))
+        return n.b.const(np.asarray(samples).astype(np.dtype(n.dtype("output_datatype", "float32"))))
 
     return convert
 
@@ -117,17 +117,17 @@ def mel_weight_matrix(n: Node, bins: Expr, length: Expr, rate: Expr, low: Expr, 
     edges = [2595 * math.log10(1 + f / 700) for f in (lowest, highest)]
     mel = mel * ((edges[1] - edges[0]) / (len(mel) - 1 + 1)) + edges[0]
     places = (700 * (10 ** (mel / 2595) - 1) * (size + 1) // hertz).astype(np.int64)
-    made = b.arrays.zeros((spectrum, count))
+    matrix = b.arrays.zeros((spectrum, count))
     b.budget.take_nodes(count, "computing its triangles")
     for i in range(count):
         left, middle, right = places[i], places[i + 1], places[i + 2]
         if middle == left:
-            made[middle, i] = 1
+            matrix[middle, i] = 1
         else:
-            made[left : middle + 1, i] = (b.arrays.arange(left, middle + 1) - left) / (middle - left)
+            matrix[left : middle + 1, i] = (b.arrays.arange(left, middle + 1) - left) / (middle - left)
         if right > middle:
-            made[middle:right, i] = (right - b.arrays.arange(middle, right)) / (right - middle)
-    return b.const(made.astype(np.dtype(n.dtype("output_datatype", "float32"))))
+            matrix[middle:right, i] = (right - b.arrays.arange(middle, right)) / (right - middle)
+    return b.const(matrix.astype(np.dtype(n.dtype("output_datatype", "float32"))))
 
 
 RULES = (

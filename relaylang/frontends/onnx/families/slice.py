@@ -88,13 +88,13 @@ def split_by_input(n: Node, x: Expr, parts: Expr | None = None) -> Any:
     if lengths is not None:
         return _split(b, x, axis, lengths)
     ends = b.op("cumsum", b.cast(parts, "int64"), axis=0, dtype="int64")
-    found: list[Expr] = []
+    parts_of_axis: list[Expr] = []
     begin: Expr = b.const(np.zeros(1, np.int64))
     for i in range(len(n.outputs)):
         end = b.slice(ends, [i], [i + 1], [0])
-        found.append(slices.slice_computed(b, x, begin, end, [axis], None))
+        parts_of_axis.append(slices.slice_computed(b, x, begin, end, [axis], None))
         begin = end
-    return found
+    return parts_of_axis
 
 
 def _equal_parts(n: Node, x: Expr, axis: int) -> list[Expr]:
@@ -122,10 +122,10 @@ def tile(n: Node, x: Expr, repeats: Expr) -> Any:
     b = n.b
     known = _all(b, repeats)
     if known is None:
-        made = b.op("dyn.tile", x, repeats, reps=None)
+        tiled = b.op("dyn.tile", x, repeats, reps=None)
         part = b.known(repeats) or [None] * b.rank(x)
         sizes = [d * r if isinstance(d, int) and r is not None else None for d, r in zip(b.shape(x), part)]
-        return b.refine(made, sizes)
+        return b.refine(tiled, sizes)
     if 0 in known:
         return b.op("zeros", shape=[d * r for d, r in zip(b.static_shape(x), known)], dtype=b.dtype(x))
     return x if all(r == 1 for r in known) else b.op("tile", x, reps=known)

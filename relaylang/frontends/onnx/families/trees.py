@@ -86,11 +86,11 @@ class Forest:
         fill = {"MIN": np.inf, "MAX": -np.inf}.get(how)
         table = self.weights if fill is None else np.where(self.there, self.weights, fill)
         parts = b.op("take", b.const(table.astype(dtype)), at, axis=0, mode="clip")
-        made = b.op({"MIN": "min", "MAX": "max"}.get(how, "sum"), parts, axis=[1])
+        joined = b.op({"MIN": "min", "MAX": "max"}.get(how, "sum"), parts, axis=[1])
         if how == "AVERAGE":
-            return b.op("divide", made, float(len(self.roots)))
+            return b.op("divide", joined, float(len(self.roots)))
         # A target of which no leaf speaks has the value 0.
-        return made if fill is None else b.op("where", b.op("isinf", made), b.const(0.0, b.dtype(x)), made)
+        return joined if fill is None else b.op("where", b.op("isinf", joined), b.const(0.0, b.dtype(x)), joined)
 
 
 def _rows(b: Builder, x: Expr, at: Expr) -> Expr:
@@ -158,7 +158,7 @@ def classifier(n: Node, x: Expr) -> Any:
     """Where all leaves speak of one class of two, that one has the score, and the other its complement."""
     b, kind = n.b, n.string("post_transform", "NONE")
     names = labels(n, "classlabels_int64s")
-    given = _numbers(n, "class_weights")
+    class_weights = _numbers(n, "class_weights")
     one = len(set(n.ints("class_ids"))) == 1 and len(names) == 2
     forest = _forest(n, len(names), "class")
     scores = b.cast(forest.scores(b, _real(b, x), "SUM"), "float32")
@@ -170,7 +170,7 @@ def classifier(n: Node, x: Expr) -> Any:
     score = b.slice(scores, [at], [at + 1], [1])
     if base.size:
         score = b.op("add", score, float(base[-1]))
-    positive = bool((given >= 0).all())
+    positive = bool((class_weights >= 0).all())
     chosen = b.op("greater", b.squeeze(score, [1]), 0.5 if positive else 0.0)
     label = label_at(b, names, b.cast(chosen, "int64"))
     if kind == "PROBIT":

@@ -19,10 +19,10 @@ def _test(b: Builder, x: Expr) -> Expr:
 
 
 def _blocks(n: Node, count: int) -> list[Block]:
-    found = n.operation.blocks
-    if len(found) != count:
-        raise Malformed(f"it has {len(found)} blocks inside; it must have {count}")
-    return found
+    blocks = n.operation.blocks
+    if len(blocks) != count:
+        raise Malformed(f"it has {len(blocks)} blocks inside; it must have {count}")
+    return blocks
 
 
 def _values(n: Node, scope: Any, keys: list[Key]) -> list[Any]:
@@ -41,10 +41,10 @@ def if_(n: Node, condition: Expr) -> Any:
         if isinstance(left, list) or isinstance(right, list):
             ty = lists.wider(lists.kind(b, left), lists.kind(b, right))
             then[at], other[at] = (lists.fit(b, v, ty) for v in (left, right))
-    found = b.fields(b.if_(_test(b, condition), b.tuple(then), b.tuple(other))) if then else []
-    count = len(found) - len(kept)
-    n.scope.values.update(zip(kept, found[count:]))
-    return found[:count]
+    results = b.fields(b.if_(_test(b, condition), b.tuple(then), b.tuple(other))) if then else []
+    count = len(results) - len(kept)
+    n.scope.values.update(zip(kept, results[count:]))
+    return results[:count]
 
 
 def while_(n: Node, condition: Expr, *variables: Expr) -> Any:
@@ -53,28 +53,28 @@ def while_(n: Node, condition: Expr, *variables: Expr) -> Any:
     kept, count = _replaced(n, [body]), len(variables)
 
     def turn(values: list[Any]) -> list[Any]:
-        made = n.importer.yielded(n, body, values[1 : 1 + count], dict(zip(kept, values[1 + count :])), kept)
-        if len(made) != len(values):
-            raise Malformed(f"its block has {len(made) - len(kept)} results, and the loop {1 + count} variables")
-        return [_test(b, made[0]), *made[1:]]
+        yielded = n.importer.yielded(n, body, values[1 : 1 + count], dict(zip(kept, values[1 + count :])), kept)
+        if len(yielded) != len(values):
+            raise Malformed(f"its block has {len(yielded) - len(kept)} results, and the loop {1 + count} variables")
+        return [_test(b, yielded[0]), *yielded[1:]]
 
     initial = [_test(b, condition), *variables, *_values(n, n.scope, kept)]
     if len(initial) == 1:
         raise Unsupported("it has no variables")
-    found = _loop(b, turn, initial, ["more"])[1:]
-    n.scope.values.update(zip(kept, found[count:]))
-    return found[:count]
+    results = _loop(b, turn, initial, ["more"])[1:]
+    n.scope.values.update(zip(kept, results[count:]))
+    return results[:count]
 
 
 def _replaced(n: Node, blocks: Sequence[Block]) -> list[Key]:
     """The keys of values around the blocks that operations inside of them change in place."""
-    waiting, made = list(blocks), dict[Key, None]()
+    waiting, changed = list(blocks), dict[Key, None]()
     while waiting:
         for operation in waiting.pop().operations:
             if operation.changed is not None and n.scope.get(operation.changed) is not None:
-                made[operation.changed] = None
+                changed[operation.changed] = None
             waiting += operation.blocks
-    return list(made)
+    return list(changed)
 
 
 def _loop(b: Builder, turn: Callable[[list[Any]], list[Any]], initial: Sequence[Any], names: Sequence[str]) -> list[Expr]:
@@ -87,22 +87,22 @@ def _loop(b: Builder, turn: Callable[[list[Any]], list[Any]], initial: Sequence[
         initial = [lists.fit(b, x, t) for x, t in zip(initial, types)]
 
     def again(values: list[Expr]) -> list[Expr]:
-        made = turn(values)
-        return [lists.fit(b, x, v.checked_type) if lists.is_list(v) and v.checked_type else x for x, v in zip(made, values)]
+        results = turn(values)
+        return [lists.fit(b, x, v.checked_type) if lists.is_list(v) and v.checked_type else x for x, v in zip(results, values)]
 
     return while_loop(b, lambda v: v[0], again, initial, names)
 
 
 def _assigned(block: Block) -> dict[Key, None]:
     """The keys that a block and those inside of it assign."""
-    made: dict[Key, None] = {}
+    keys: dict[Key, None] = {}
     waiting = [block]
     while waiting:
         for operation in waiting.pop().operations:
             for key in operation.results:
-                made.update(dict.fromkeys(key if isinstance(key, list) else [] if key is None else [key]))
+                keys.update(dict.fromkeys(key if isinstance(key, list) else [] if key is None else [key]))
             waiting += operation.blocks
-    return made
+    return keys
 
 
 def while_block(n: Node, condition: Expr) -> Any:
@@ -114,12 +114,12 @@ def while_block(n: Node, condition: Expr) -> Any:
 
     def turn(values: list[Any]) -> list[Any]:
         scope = n.importer.body(n, body, [], dict(zip(keys, values)))
-        made = _values(n, scope, keys)
-        return [_test(b, made[0]), *made[1:]]
+        assigned = _values(n, scope, keys)
+        return [_test(b, assigned[0]), *assigned[1:]]
 
     names = ["more", *[str(k) for k in keys[1:]]]
-    found = _loop(b, turn, [_test(b, condition), *initial[1:]], names)
-    n.scope.values.update(zip(keys, found))
+    results = _loop(b, turn, [_test(b, condition), *initial[1:]], names)
+    n.scope.values.update(zip(keys, results))
     return []
 
 
@@ -198,9 +198,9 @@ def array_to_tensor(n: Node, xs: Tensors) -> Any:
     if lists.is_list(xs):
         return [lists.concat(b, xs, axis, new)]
     parts = n.list(xs)
-    made = b.op("stack", b.tuple(parts), axis=axis) if new else b.concat(parts, axis % b.rank(parts[0]))
+    joined = b.op("stack", b.tuple(parts), axis=axis) if new else b.concat(parts, axis % b.rank(parts[0]))
     extents = [b.shape(p)[axis % b.rank(p)] if b.rank(p) else 1 for p in parts]
-    return [made, b.const(extents, "int32") if all(isinstance(d, int) for d in extents) else None]
+    return [joined, b.const(extents, "int32") if all(isinstance(d, int) for d in extents) else None]
 
 
 RULES = (

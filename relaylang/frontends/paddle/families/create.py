@@ -17,10 +17,10 @@ from relaylang.ops.record import make_attrs
 
 def _number(n: Node, name: str, dtype: str, default: Any = 0) -> np.ndarray:
     """One number that may be infinite."""
-    found = n.values(name, dtype) if n.has(name) else np.array([default]).astype(np.dtype(dtype))
-    if found.size != 1:
-        raise Malformed(f"its attribute {name} has {found.size} elements")
-    return found.reshape(())
+    numbers = n.values(name, dtype) if n.has(name) else np.array([default]).astype(np.dtype(dtype))
+    if numbers.size != 1:
+        raise Malformed(f"its attribute {name} has {numbers.size} elements")
+    return numbers.reshape(())
 
 
 def _filled(n: Node, shape: Tensors, value: np.ndarray) -> Expr:
@@ -57,8 +57,8 @@ def full_with_tensor(n: Node, value: Expr | None = None, shape: Any = None) -> A
 
 def _parsed(text: Any, dtype: str) -> np.ndarray:
     try:
-        whole = np.dtype(dtype).kind in "iu" and str(text).lstrip("-").isdigit()
-        return np.array(int(text) if whole else float(text)).astype(np.dtype(dtype))
+        is_integer = np.dtype(dtype).kind in "iu" and str(text).lstrip("-").isdigit()
+        return np.array(int(text) if is_integer else float(text)).astype(np.dtype(dtype))
     except (ValueError, OverflowError):
         raise Malformed(f"its value is {str(text)[:40]!r}") from None
 
@@ -116,11 +116,11 @@ def assign_value(n: Node, output: Expr | None = None) -> Any:
 
 def arange(n: Node, start: Any = None, end: Any = None, step: Any = None) -> Any:
     b = n.b
-    given = [
+    bounds = [
         b.scalar(v) if isinstance(v, Expr) else b.const(n.float(name)) for v, name in zip((start, end, step), ("start", "end", "step"))
     ]
-    dtype = n.dtype("dtype", b.dtype(given[0]))
-    ends = [b.cast(v, dtype) for v in given]
+    dtype = n.dtype("dtype", b.dtype(bounds[0]))
+    ends = [b.cast(v, dtype) for v in bounds]
     known = [b.value(v) for v in ends]
     if None not in [None if v is None else 1 for v in known]:
         first, last, by = (float(v) for v in known if v is not None)
@@ -201,8 +201,8 @@ def _drawn(n: Node, name: str, shape: Tensors, first: float, second: float) -> E
 
 def uniform(n: Node, shape: Any = None, low: Expr | None = None, high: Expr | None = None) -> Any:
     ends: list[float] = []
-    for given, name, default in ((low, "min", -1.0), (high, "max", 1.0)):
-        value = n.b.need(given, f"its {name}").reshape(-1)[:1] if given is not None else None
+    for operand, name, default in ((low, "min", -1.0), (high, "max", 1.0)):
+        value = n.b.need(operand, f"its {name}").reshape(-1)[:1] if operand is not None else None
         ends.append(float(value[0]) if value is not None and value.size else n.float(name, default))
     return _drawn(n, "random.uniform", shape, *ends)
 

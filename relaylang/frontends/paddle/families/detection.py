@@ -51,11 +51,11 @@ def yolo_box(n: Node, x: Expr, size: Expr) -> Any:
         ends.append((low, high))
     boxes = b.concat([ends[0][0], ends[1][0], ends[0][1], ends[1][1]], 2)
     scores = b.op("multiply", b.op("sigmoid", part(5, 5 + classes)), sure)
-    made = []
+    pieces = []
     for value, wide in ((boxes, 4), (scores, classes)):
         value = b.op("where", kept, value, b.const(0.0, "float32"))
-        made.append(b.reshape_exactly(b.transpose(value, [0, 1, 3, 4, 2]), [batch, count * cells, wide]))
-    return made
+        pieces.append(b.reshape_exactly(b.transpose(value, [0, 1, 3, 4, 2]), [batch, count * cells, wide]))
+    return pieces
 
 
 def _above(b: Builder, scores: Expr, most: int) -> Expr:
@@ -76,8 +76,8 @@ def multiclass_nms(n: Node, boxes: Expr, scores: Expr, counts: Expr | None = Non
     if not n.bool("normalized", True):
         boxes = b.op("add", boxes, b.const(np.array([0, 0, 1, 1], np.float32)))
     n.importer.budget.take_nodes(64 * batch, "writing the pictures of a batch out")
-    found = [_selected(n, boxes, scores, picture, count, classes) for picture in range(batch)]
-    rows, places, numbers = ([f[i] for f in found] for i in range(3))
+    selections = [_selected(n, boxes, scores, picture, count, classes) for picture in range(batch)]
+    rows, places, numbers = ([f[i] for f in selections] for i in range(3))
     return [b.concat(rows, 0), b.concat(places, 0), b.concat(numbers, 0)]
 
 
@@ -98,7 +98,7 @@ def _selected(n: Node, boxes: Expr, scores: Expr, picture: int, count: int, clas
     lift = max(-least, 0.0)
     usable = b.op("where", chosen, b.op("add", flat, lift) if lift else flat, b.const(0.0, "float32"))
     bound = np.nextafter(np.float32(n.float("nms_threshold", 0.3)), np.float32(np.inf))
-    made = b.op(
+    selected = b.op(
         "vision.all_class_non_max_suppression",
         own,
         b.unsqueeze(usable, [0]),
@@ -107,7 +107,7 @@ def _selected(n: Node, boxes: Expr, scores: Expr, picture: int, count: int, clas
         b.const(0.0, "float32"),
         output_format="onnx",
     )
-    rows, number = b.fields(made)[:2]
+    rows, number = b.fields(selected)[:2]
     total = classes * count
     alive = b.op("less", b.const(b.arrays.arange(total)), b.cast(b.reshape(number, [1]), "int64"))
     labels, places = (b.squeeze(b.slice(b.cast(rows, "int64"), [i], [i + 1], [1]), [1]) for i in (1, 2))
@@ -124,19 +124,19 @@ def _selected(n: Node, boxes: Expr, scores: Expr, picture: int, count: int, clas
     if not n.bool("normalized", True):
         box = b.op("subtract", box, b.const(np.array([0, 0, 1, 1], np.float32)))
     columns = [b.unsqueeze(b.cast(labels, "float32"), [1]), b.unsqueeze(score, [1]), box]
-    whole = b.unsqueeze(b.op("add", places, picture * count), [1])
-    return b.concat(columns, 1), b.cast(whole, "int32"), b.cast(b.reshape(b.shape_of(labels), [1]), "int32")
+    numbers = b.unsqueeze(b.op("add", places, picture * count), [1])
+    return b.concat(columns, 1), b.cast(numbers, "int32"), b.cast(b.reshape(b.shape_of(labels), [1]), "int32")
 
 
 def _ratios(n: Node) -> list[float]:
     """1, then the others without those that are there already, each with its inverse where boxes are flipped."""
-    made = [1.0]
+    ratios = [1.0]
     for ratio in n.floats("aspect_ratios", [1.0]):
         if ratio <= 0:
             raise Malformed(f"it has the aspect ratio {ratio}")
-        if all(abs(ratio - other) > 1e-6 for other in made):
-            made += [ratio, 1 / ratio] if n.bool("flip", False) else [ratio]
-    return made
+        if all(abs(ratio - other) > 1e-6 for other in ratios):
+            ratios += [ratio, 1 / ratio] if n.bool("flip", False) else [ratio]
+    return ratios
 
 
 def prior_box(n: Node, x: Expr, image: Expr) -> Any:
@@ -161,10 +161,10 @@ def prior_box(n: Node, x: Expr, image: Expr) -> Any:
     across = np.broadcast_to(((b.arrays.arange(columns) + offset) * steps[0])[None, :, None], (rows, columns, len(sizes)))
     down = np.broadcast_to(((b.arrays.arange(rows) + offset) * steps[1])[:, None, None], (rows, columns, len(sizes)))
     ends = [(across - half[:, 0]) / wide, (down - half[:, 1]) / high, (across + half[:, 0]) / wide, (down + half[:, 1]) / high]
-    made = np.stack(ends, 3).astype("float32")
-    made = made.clip(0, 1) if n.bool("clip", False) else made
-    spread = np.broadcast_to(np.array(variances, np.float32), made.shape)
-    return [b.const(made), b.const(np.ascontiguousarray(spread))]
+    boxes = np.stack(ends, 3).astype("float32")
+    boxes = boxes.clip(0, 1) if n.bool("clip", False) else boxes
+    spread = np.broadcast_to(np.array(variances, np.float32), boxes.shape)
+    return [b.const(boxes), b.const(np.ascontiguousarray(spread))]
 
 
 def _moved_boxes(b: Builder, moves: Expr, centres: list[Expr], extents: list[Expr], one: float) -> Expr:
@@ -198,8 +198,8 @@ def box_coder(n: Node, priors: Expr, spread: Expr | None, target: Expr) -> Any:
     prior = b.unsqueeze(priors, [place])
     factors = b.unsqueeze(spread, [place]) if spread is not None and b.rank(spread) == 2 else spread
     if factors is None:
-        given = n.floats("variance", [])
-        factors = b.const(np.array(given or [1.0] * 4, np.float32))
+        variances = n.floats("variance", [])
+        factors = b.const(np.array(variances or [1.0] * 4, np.float32))
     centres, extents = ends(prior)
     if decode:
         return _moved_boxes(b, b.op("multiply", target, factors), centres, extents, one)

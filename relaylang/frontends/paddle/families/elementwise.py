@@ -64,11 +64,11 @@ def logit(n: Node, x: Expr) -> Any:
     """`log(x / (1 - x))`; numbers nearer to 0 and 1 than `eps` are held, or give nan where it is 0."""
     b, eps = n.b, n.float("eps", 1e-6)
     held = b.op("clip", x, a_min=eps, a_max=1 - eps) if eps else x
-    made = b.op("log", b.op("divide", held, b.op("subtract", b.const(1.0, b.dtype(x)), held)))
+    logarithm = b.op("log", b.op("divide", held, b.op("subtract", b.const(1.0, b.dtype(x)), held)))
     if eps:
-        return made
+        return logarithm
     inside = b.op("logical_and", b.op("greater_equal", x, 0.0), b.op("less_equal", x, 1.0))
-    return b.op("where", inside, made, b.const(np.nan, b.dtype(x)))
+    return b.op("where", inside, logarithm, b.const(np.nan, b.dtype(x)))
 
 
 def leaky_relu(n: Node, x: Expr) -> Any:
@@ -183,8 +183,8 @@ def scale(n: Node, x: Expr, factor: Expr | None = None) -> Any:
     if one is not None and float(one) == 1:
         return b.op("add", x, shift) if bias else x
     if n.bool("bias_after_scale", True):
-        made = b.op("multiply", x, by)
-        return b.op("add", made, shift) if bias else made
+        scaled = b.op("multiply", x, by)
+        return b.op("add", scaled, shift) if bias else scaled
     return b.op("multiply", b.op("add", x, shift) if bias else x, by)
 
 
@@ -201,8 +201,8 @@ def clip(n: Node, x: Expr, low: Expr | None = None, high: Expr | None = None) ->
     known = [b.value(v) if v is not None else None for v in bounds]
     if "float" in b.dtype(x) and known[0] is not None and known[1] is not None:
         return b.op("clip", x, a_min=float(known[0]), a_max=float(known[1]))
-    made = x if bounds[0] is None else b.op("maximum", x, bounds[0])
-    return made if bounds[1] is None else b.op("minimum", made, bounds[1])
+    clipped = x if bounds[0] is None else b.op("maximum", x, bounds[0])
+    return clipped if bounds[1] is None else b.op("minimum", clipped, bounds[1])
 
 
 def increment(n: Node, x: Expr) -> Any:
@@ -324,9 +324,9 @@ def isclose(n: Node, x: Expr, y: Expr, rtol: Expr | None = None, atol: Expr | No
     """Whether elements differ by at most `atol + rtol * |y|`."""
     b = n.b
     bounds = []
-    for given, name, default in ((rtol, "rtol", 1e-5), (atol, "atol", 1e-8)):
+    for operand, name, default in ((rtol, "rtol", 1e-5), (atol, "atol", 1e-8)):
         text = n.operation.attributes.get(name)
-        value = b.need(given, f"its {name}") if given is not None else None
+        value = b.need(operand, f"its {name}") if operand is not None else None
         number = value.reshape(-1)[0] if value is not None and value.size else _number(text, default)
         bounds.append(b.const(float(number), b.dtype(x)))
     apart = b.op("abs", b.op("subtract", x, y))
@@ -345,8 +345,8 @@ def _number(text: Any, default: float) -> float:
 
 
 def allclose(n: Node, x: Expr, y: Expr, rtol: Expr | None = None, atol: Expr | None = None) -> Any:
-    made = isclose(n, x, y, rtol, atol)
-    return n.b.op("all", made, axis=list(range(n.b.rank(made))))
+    close = isclose(n, x, y, rtol, atol)
+    return n.b.op("all", close, axis=list(range(n.b.rank(close))))
 
 
 def lerp(n: Node, x: Expr, y: Expr, weight: Expr) -> Any:

@@ -28,10 +28,10 @@ def from_front(b: Builder, places: Expr, x: Expr, axis: int) -> Expr:
     return b.op("where", b.op("less", places, b.const(0, b.dtype(places))), b.op("add", places, end), places)
 
 
-def _bounds(n: Node, given: Any, name: str, count: int, default: int) -> tuple[Expr, list[int | None]]:
+def _bounds(n: Node, bound: Any, name: str, count: int, default: int) -> tuple[Expr, list[int | None]]:
     """The bounds of a slice, and those of them that are known."""
     b = n.b
-    vector = n.vector(given) if given is not None else b.const(np.array(n.ints(name, [default] * count), np.int64))
+    vector = n.vector(bound) if bound is not None else b.const(np.array(n.ints(name, [default] * count), np.int64))
     if b.shape(vector) != (count,):
         raise Malformed(f"its {name} do not have one number for each of its {count} axes")
     return vector, list(b.known(vector) or [None] * count)
@@ -49,7 +49,7 @@ def slice_(n: Node, x: Expr, starts: Any = None, ends: Any = None, strides: Any 
     first, firsts = _bounds(n, starts, "starts", len(axes), 0)
     last, lasts = _bounds(n, ends, "ends", len(axes), FAR)
     step, steps = _bounds(n, strides, "strides", len(axes), 1)
-    made = x
+    sliced = x
     known = [
         i for i in range(len(axes)) if steps[i] is not None and (firsts[i] is not None and (lasts[i] is not None or axes[i] in gone))
     ]
@@ -62,16 +62,16 @@ def slice_(n: Node, x: Expr, starts: Any = None, ends: Any = None, strides: Any 
             end = -FAR
         cuts.append((axes[i], begin, int(end or 0), by))
     if cuts:
-        made = slice_axes(b, made, *[[c[j] for c in cuts] for j in (1, 2, 0, 3)])
+        sliced = slice_axes(b, sliced, *[[c[j] for c in cuts] for j in (1, 2, 0, 3)])
     open_ = [i for i in range(len(axes)) if i not in known]
     for i in [i for i in open_ if axes[i] in gone]:
         place = from_front(b, b.slice(first, [i], [i + 1], [0]), x, axes[i])
-        made = b.op("take", made, place, axis=axes[i])
+        sliced = b.op("take", sliced, place, axis=axes[i])
     rest = [i for i in open_ if axes[i] not in gone]
     if rest:
         parts = [b.op("take", v, b.const(np.array(rest)), axis=0) for v in (first, last, step)]
-        made = slice_computed(b, made, parts[0], parts[1], [axes[i] for i in rest], parts[2])
-    return b.squeeze(made, gone)
+        sliced = slice_computed(b, sliced, parts[0], parts[1], [axes[i] for i in rest], parts[2])
+    return b.squeeze(sliced, gone)
 
 
 def set_value(n: Node, x: Expr, values: Expr | None = None, starts: Any = None, ends: Any = None, steps: Any = None) -> Any:
@@ -228,8 +228,8 @@ def index_add(n: Node, x: Expr, index: Expr, values: Expr) -> Any:
     b, axis, rank = n.b, n.axis(x, "axis", 0), n.b.rank(x)
     order = [axis, *[i for i in range(rank) if i != axis]]
     places = b.op("expand_dims", from_front(b, index, x, axis), axis=0)
-    made = b.op("scatter_nd", b.transpose(x, order), places, b.transpose(values, order), mode="add")
-    return b.transpose(made, np.argsort(order).tolist())
+    added = b.op("scatter_nd", b.transpose(x, order), places, b.transpose(values, order), mode="add")
+    return b.transpose(added, np.argsort(order).tolist())
 
 
 def index_put(n: Node, x: Expr, indices: Tensors, values: Expr) -> Any:
@@ -252,11 +252,11 @@ def index_put(n: Node, x: Expr, indices: Tensors, values: Expr) -> Any:
 def embedding(n: Node, ids: Expr, weight: Expr) -> Any:
     """Rows of the weight; zeros for the place `padding_idx`."""
     b, gap = n.b, n.operation.attributes.get("padding_idx", -1)
-    made = b.op("take", weight, ids, axis=0)
+    rows = b.op("take", weight, ids, axis=0)
     if not isinstance(gap, int) or not 0 <= gap < LARGEST:
-        return made
+        return rows
     empty = b.unsqueeze(b.op("equal", ids, b.const(gap, b.dtype(ids))), [b.rank(ids)])
-    return b.op("where", empty, b.const(np.zeros((), b.dtype(weight))), made)
+    return b.op("where", empty, b.const(np.zeros((), b.dtype(weight))), rows)
 
 
 def lookup_table(n: Node, weight: Expr, ids: Expr) -> Any:
@@ -303,8 +303,8 @@ def _extreme(op: str) -> Callable[..., Any]:
         every = n.bool("flatten", False)
         x = b.op("reshape", x, newshape=[-1]) if every and b.rank(x) != 1 else x
         place = 0 if every else n.number(axis, "its axis", n.int("axis", -1)) % b.rank(x)
-        made = b.op(op, x, axis=[place], keepdims=n.bool("keepdims", False) and not every)
-        return b.cast(made, n.dtype("dtype", "int64"))
+        index = b.op(op, x, axis=[place], keepdims=n.bool("keepdims", False) and not every)
+        return b.cast(index, n.dtype("dtype", "int64"))
 
     return convert
 
@@ -321,8 +321,8 @@ def kthvalue(n: Node, x: Expr) -> Any:
     b, axis, k = n.b, n.axis(x, "axis", -1), n.int("k", 1)
     if not 1 <= k <= b.extent(x, axis):
         raise Malformed(f"it takes the element {k} of {b.extent(x, axis)}")
-    made = [b.slice(v, [k - 1], [k], [axis]) for v in argsort(n, x)]
-    return made if n.bool("keepdim", False) else [b.squeeze(v, [axis]) for v in made]
+    smallest = [b.slice(v, [k - 1], [k], [axis]) for v in argsort(n, x)]
+    return smallest if n.bool("keepdim", False) else [b.squeeze(v, [axis]) for v in smallest]
 
 
 def cumsum(n: Node, x: Expr, axis: Any = None) -> Any:
@@ -331,16 +331,16 @@ def cumsum(n: Node, x: Expr, axis: Any = None) -> Any:
     place = 0 if n.bool("flatten", False) else n.number(axis, "its axis", n.int("axis", -1)) % b.rank(x)
     turned = n.bool("reverse", False)
     x = b.op("reverse", x, axis=place) if turned else x
-    made = b.op("cumsum", x, axis=place, exclusive=n.bool("exclusive", False), dtype=b.dtype(x))
-    return b.op("reverse", made, axis=place) if turned else made
+    sums = b.op("cumsum", x, axis=place, exclusive=n.bool("exclusive", False), dtype=b.dtype(x))
+    return b.op("reverse", sums, axis=place) if turned else sums
 
 
 def cumprod(n: Node, x: Expr) -> Any:
     b, axis = n.b, n.axis(x, "dim", 0)
     turned = n.bool("reverse", False)
     x = b.op("reverse", x, axis=axis) if turned else x
-    made = b.op("cumprod", x, axis=axis, exclusive=n.bool("exclusive", False), dtype=b.dtype(x))
-    return b.op("reverse", made, axis=axis) if turned else made
+    products = b.op("cumprod", x, axis=axis, exclusive=n.bool("exclusive", False), dtype=b.dtype(x))
+    return b.op("reverse", products, axis=axis) if turned else products
 
 
 def unique(n: Node, x: Expr) -> Any:
@@ -353,8 +353,8 @@ def unique(n: Node, x: Expr) -> Any:
     zero, one, cut = b.const(np.array([0])), b.const(np.array([1])), b.cast(count, "int64")
 
     def front(v: Expr) -> Expr:
-        made: Expr = b.op("dyn.strided_slice", v, zero, cut, one, begin=None, end=None, strides=None, axes=None)
-        return made
+        cut_front: Expr = b.op("dyn.strided_slice", v, zero, cut, one, begin=None, end=None, strides=None, axes=None)
+        return cut_front
 
     return [front(values), *[b.cast(v, dtype) for v in (front(first), inverse, front(counts))]]
 

@@ -73,8 +73,8 @@ def _indices(upper: bool) -> Callable[[Node], Any]:
         if min(sizes) < 0:
             raise Malformed(f"its matrix has the shape {sizes}")
         b.arrays.reserve(sizes, size=8)
-        found = (np.triu_indices if upper else np.tril_indices)(sizes[0], n.int("offset", 0), sizes[1])
-        return b.const(np.stack(found).astype(n.dtype("dtype", "int64")))
+        triangle = (np.triu_indices if upper else np.tril_indices)(sizes[0], n.int("offset", 0), sizes[1])
+        return b.const(np.stack(triangle).astype(n.dtype("dtype", "int64")))
 
     return convert
 
@@ -84,18 +84,18 @@ def _indices(upper: bool) -> Callable[[Node], Any]:
 
 def multi_dot(n: Node, xs: Tensors) -> Any:
     parts = n.list(xs)
-    made = parts[0]
+    product = parts[0]
     for part in parts[1:]:
-        made = nn.matmul(n.b, made, part)
-    return made
+        product = nn.matmul(n.b, product, part)
+    return product
 
 
 def bilinear(n: Node, x: Expr, y: Expr, weight: Expr, bias: Expr | None = None) -> Any:
     """Rows of two operands times a matrix for each column of the result."""
     b = n.b
     left = nn.matmul(b, b.unsqueeze(b.of_rank(x, 2), [0]), b.of_rank(weight, 3))
-    made = b.transpose(b.op("sum", b.op("multiply", left, b.unsqueeze(b.of_rank(y, 2), [0])), axis=[2]), [1, 0])
-    return made if bias is None else b.op("add", made, bias)
+    product = b.transpose(b.op("sum", b.op("multiply", left, b.unsqueeze(b.of_rank(y, 2), [0])), axis=[2]), [1, 0])
+    return product if bias is None else b.op("add", product, bias)
 
 
 def renorm(n: Node, x: Expr) -> Any:
@@ -151,14 +151,14 @@ def logcumsumexp(n: Node, x: Expr) -> Any:
         x = b.op("reshape", x, newshape=[-1])
     axis = n.axis(x, "axis", -1)
     back, skip = n.bool("reverse", False), n.bool("exclusive", False)
-    made = b.op("reverse", x, axis=axis) if back else x
-    made = _before(b, made, axis, 1, -math.inf) if skip else made
+    total = b.op("reverse", x, axis=axis) if back else x
+    total = _before(b, total, axis, 1, -math.inf) if skip else total
     for step in _steps(b.extent(x, axis)):
-        other = _before(b, made, axis, step, -math.inf)
-        most, least = b.op("maximum", made, other), b.op("minimum", made, other)
+        other = _before(b, total, axis, step, -math.inf)
+        most, least = b.op("maximum", total, other), b.op("minimum", total, other)
         sum_ = b.op("add", most, nn.log1p(b, b.op("exp", b.op("subtract", least, most))))
-        made = b.op("where", b.op("equal", least, b.const(-math.inf, b.dtype(x))), most, sum_)
-    return b.op("reverse", made, axis=axis) if back else made
+        total = b.op("where", b.op("equal", least, b.const(-math.inf, b.dtype(x))), most, sum_)
+    return b.op("reverse", total, axis=axis) if back else total
 
 
 def searchsorted(n: Node, ordered: Expr, values: Expr) -> Any:
@@ -179,8 +179,8 @@ def median(n: Node, x: Expr) -> Any:
     ordered, places = b.op("sort", x, axis=axis), b.op("argsort", x, axis=axis, dtype="int64")
 
     def part(v: Expr, at: int) -> Expr:
-        made = b.slice(v, [at], [at + 1], [axis])
-        return made if keep else b.squeeze(made, [axis])
+        element = b.slice(v, [at], [at + 1], [axis])
+        return element if keep else b.squeeze(element, [axis])
 
     value = part(ordered, middle)
     if n.text("mode", "avg") == "avg" and b.extent(x, axis) % 2 == 0:
@@ -224,10 +224,10 @@ def multiplex(n: Node, xs: Tensors, index: Expr) -> Any:
     """Each row from the tensor that a number names."""
     b, parts = n.b, n.list(xs)
     number = b.reshape(index, [-1, *[1] * (b.rank(parts[0]) - 1)])
-    made = parts[0]
+    selected = parts[0]
     for at, part in enumerate(parts[1:], 1):
-        made = b.op("where", b.op("equal", number, at), part, made)
-    return made
+        selected = b.op("where", b.op("equal", number, at), part, selected)
+    return selected
 
 
 def bincount(n: Node, x: Expr, weights: Expr | None = None, least: Any = None) -> Any:
@@ -235,8 +235,8 @@ def bincount(n: Node, x: Expr, weights: Expr | None = None, least: Any = None) -
     b = n.b
     count = max(n.number(least, "its least length", n.int("minlength", 0)), 1 + int(b.need(x, "its numbers").max(initial=-1)))
     start = b.const(b.arrays.zeros(count, np.dtype(b.dtype(weights) if weights is not None else "int64")))
-    given = b.op("ones_like", b.cast(x, "int64")) if weights is None else weights
-    return b.op("scatter_elements", start, b.cast(x, "int64"), given, axis=0, reduction="add")
+    increments = b.op("ones_like", b.cast(x, "int64")) if weights is None else weights
+    return b.op("scatter_elements", start, b.cast(x, "int64"), increments, axis=0, reduction="add")
 
 
 def unpool(n: Node, x: Expr, places: Expr, size: Any = None) -> Any:

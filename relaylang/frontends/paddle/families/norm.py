@@ -21,8 +21,8 @@ def batch_norm(n: Node, x: Expr, mean: Expr, variance: Expr, scale: Expr | None 
     if n.bool("is_test", False) or n.bool("use_global_stats", False):
         return b.fields(b.op("nn.batch_norm", x, gamma, beta, mean, variance, axis=axis, epsilon=epsilon))[:1]
     others, ends = [i for i in range(rank) if i != axis], [-1 if i == axis else 1 for i in range(rank)]
-    made = nn.normalise(b, x, others, epsilon)
-    return [nn.scale_and_shift(b, made, b.op("reshape", gamma, newshape=ends), b.op("reshape", beta, newshape=ends))]
+    normalised = nn.normalise(b, x, others, epsilon)
+    return [nn.scale_and_shift(b, normalised, b.op("reshape", gamma, newshape=ends), b.op("reshape", beta, newshape=ends))]
 
 
 def _from_axis(n: Node, x: Expr, value: Expr | None, axis: int) -> Expr | None:
@@ -56,9 +56,9 @@ def group_norm(n: Node, x: Expr, scale: Expr | None = None, bias: Expr | None = 
         if groups < 1 or channels % groups:
             raise Malformed(f"its {channels} channels do not form {groups} groups")
         parted = b.op("reshape", x, newshape=[0, -4, groups, -1, -2])
-        made = nn.normalise(b, parted, list(range(2, b.rank(parted))), epsilon)
-        made = b.op("reshape", made, newshape=[0, -3, -2])
-        return nn.scale_and_shift(b, made, *[_along(n, v, b.rank(x)) for v in (scale, bias)])
+        normalised = nn.normalise(b, parted, list(range(2, b.rank(parted))), epsilon)
+        normalised = b.op("reshape", normalised, newshape=[0, -3, -2])
+        return nn.scale_and_shift(b, normalised, *[_along(n, v, b.rank(x)) for v in (scale, bias)])
 
     return [n.channels_first(x, convert)]
 
@@ -70,8 +70,8 @@ def _along(n: Node, value: Expr | None, rank: int) -> Expr | None:
 
 def instance_norm(n: Node, x: Expr, scale: Expr | None = None, bias: Expr | None = None) -> Any:
     rank = n.b.rank(x)
-    made = nn.normalise(n.b, x, list(range(2, rank)), n.float("epsilon", 1e-5))
-    return [nn.scale_and_shift(n.b, made, *[_along(n, v, rank) for v in (scale, bias)])]
+    normalised = nn.normalise(n.b, x, list(range(2, rank)), n.float("epsilon", 1e-5))
+    return [nn.scale_and_shift(n.b, normalised, *[_along(n, v, rank) for v in (scale, bias)])]
 
 
 def norm(n: Node, x: Expr) -> Any:
@@ -106,9 +106,9 @@ def p_norm_of(n: Node, size: Expr, order: float, axes: Sequence[int], keep: bool
 
 def frobenius_norm(n: Node, x: Expr, axis: Any = None) -> Any:
     b = n.b
-    given = n.numbers(axis, "its axes") if axis is not None else []
-    every = n.bool("reduce_all", False) or not given
-    axes = list(range(b.rank(x))) if every else [a % b.rank(x) for a in given]
+    stated = n.numbers(axis, "its axes") if axis is not None else []
+    every = n.bool("reduce_all", False) or not stated
+    axes = list(range(b.rank(x))) if every else [a % b.rank(x) for a in stated]
     return p_norm_of(n, x, 2.0, axes, n.bool("keep_dim", False))
 
 

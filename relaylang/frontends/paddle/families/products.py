@@ -29,9 +29,9 @@ def matmul(n: Node, x: Expr, y: Expr) -> Any:
 def legacy_matmul(n: Node, x: Expr, y: Expr) -> Any:
     """The product times `alpha`. That of two vectors has one element in one axis."""
     b, alpha = n.b, n.float("alpha", 1.0)
-    made = matmul(n, x, y)
-    made = made if alpha == 1 else b.op("multiply", made, alpha)
-    return made if b.rank(made) else b.reshape_exactly(made, [1])
+    product = matmul(n, x, y)
+    product = product if alpha == 1 else b.op("multiply", product, alpha)
+    return product if b.rank(product) else b.reshape_exactly(product, [1])
 
 
 def flat(b: Builder, x: Expr, columns: int) -> Expr:
@@ -53,27 +53,27 @@ def _flat_end(b: Builder, x: Expr, columns: int) -> Expr:
 
 def matmul_with_flatten(n: Node, x: Expr, y: Expr) -> Any:
     b, columns, others = n.b, n.int("x_num_col_dims", 1), n.int("y_num_col_dims", 1)
-    made = nn.matmul(b, flat(b, x, columns), flat(b, y, others))
-    made = made if columns == 1 else nn.unflatten_front(b, made, x, columns)
+    product = nn.matmul(b, flat(b, x, columns), flat(b, y, others))
+    product = product if columns == 1 else nn.unflatten_front(b, product, x, columns)
     rest = b.shape(y)[others:]
-    return made if len(rest) == 1 else b.op("reshape", made, newshape=[*[0] * columns, *b.static_shape(y)[others:]])
+    return product if len(rest) == 1 else b.op("reshape", product, newshape=[*[0] * columns, *b.static_shape(y)[others:]])
 
 
 def fc(n: Node, x: Expr, weight: Expr, bias: Expr | None = None) -> Any:
     b, columns = n.b, n.int("in_num_col_dims", 1)
-    made = nn.matmul(b, flat(b, x, columns), weight)
+    product = nn.matmul(b, flat(b, x, columns), weight)
     if bias is not None:
-        made = b.op("add", made, b.reshape(bias, [-1]))
+        product = b.op("add", product, b.reshape(bias, [-1]))
     kind = n.text("activation_type", "")
     if kind not in ("", "relu"):
         raise Unsupported(f"its activation is {kind[:40]!r}")
-    made = b.op("nn.relu", made) if kind else made
-    return made if columns == 1 else nn.unflatten_front(b, made, x, columns)
+    product = b.op("nn.relu", product) if kind else product
+    return product if columns == 1 else nn.unflatten_front(b, product, x, columns)
 
 
 def linear(n: Node, x: Expr, weight: Expr, bias: Expr | None = None) -> Any:
-    made = nn.matmul(n.b, x, _turned(n.b, weight, n.bool("transpose_weight", False)))
-    return made if bias is None else n.b.op("add", made, bias)
+    product = nn.matmul(n.b, x, _turned(n.b, weight, n.bool("transpose_weight", False)))
+    return product if bias is None else n.b.op("add", product, bias)
 
 
 def dot(n: Node, x: Expr, y: Expr) -> Any:
@@ -114,8 +114,8 @@ def kron(n: Node, x: Expr, y: Expr) -> Any:
     rank = max(map(len, shapes))
     left, right = ([1] * (rank - len(s)) + s for s in shapes)
     parts = [[d for pair in zip(s, [1] * rank) for d in (pair if at == 0 else pair[::-1])] for at, s in enumerate((left, right))]
-    made = b.op("multiply", *[b.reshape_exactly(v, p) for v, p in zip((x, y), parts)])
-    return b.reshape_exactly(made, [p * q for p, q in zip(left, right)])
+    product = b.op("multiply", *[b.reshape_exactly(v, p) for v, p in zip((x, y), parts)])
+    return b.reshape_exactly(product, [p * q for p, q in zip(left, right)])
 
 
 RULES = (

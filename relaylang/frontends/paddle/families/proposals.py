@@ -46,7 +46,7 @@ def _kept(n: Node, boxes: Expr, usable: Expr, bound: float, more: float) -> tupl
     if bound <= 0:
         order = b.op("argsort", scores, axis=0, is_ascend=False, dtype="int64")
         return order, b.op("sum", b.cast(usable, "int64"))
-    made = b.op(
+    selected = b.op(
         "vision.all_class_non_max_suppression",
         b.unsqueeze(wide, [0]),
         b.unsqueeze(scores, [0, 1]),
@@ -55,7 +55,7 @@ def _kept(n: Node, boxes: Expr, usable: Expr, bound: float, more: float) -> tupl
         b.const(0.0, "float32"),
         output_format="onnx",
     )
-    rows, number = b.fields(made)[:2]
+    rows, number = b.fields(selected)[:2]
     return b.squeeze(b.slice(b.cast(rows, "int64"), [2], [3], [1]), [1]), b.scalar(b.cast(number, "int64"))
 
 
@@ -70,11 +70,11 @@ def generate_proposals(n: Node, scores: Expr, moves: Expr, sizes: Expr, anchors:
     n.importer.budget.take_nodes(64 * batch, "writing the pictures of a batch out")
     flat = b.reshape_exactly(b.transpose(scores, [0, 2, 3, 1]), [batch, total])
     parted = b.reshape_exactly(b.transpose(moves, [0, 2, 3, 1]), [batch, total, 4])
-    made = []
+    proposals = []
     for picture in range(batch):
         own = [b.squeeze(b.slice(v, [picture], [picture + 1], [0]), [0]) for v in (flat, parted, sizes)]
-        made.append(_proposals(n, own[0], own[1], own[2], priors, factors))
-    boxes, values, numbers = ([m[i] for m in made] for i in range(3))
+        proposals.append(_proposals(n, own[0], own[1], own[2], priors, factors))
+    boxes, values, numbers = ([m[i] for m in proposals] for i in range(3))
     return [b.concat(boxes, 0), b.concat(values, 0), b.concat(numbers, 0)]
 
 
@@ -105,8 +105,8 @@ def _proposals(n: Node, scores: Expr, moves: Expr, size: Expr, priors: Expr, fac
     least = max(n.float("min_size", 0.1), 1.0)
     tests = [b.op("greater_equal", e, least) for e in lengths]
     if more:
-        whole = [b.slice(size, [i], [i + 1], [0]) for i in (1, 0)]
-        tests += [b.op("less_equal", b.op("add", p, b.op("divide", e, 2.0)), w) for p, e, w in zip(low, lengths, whole)]
+        image_size = [b.slice(size, [i], [i + 1], [0]) for i in (1, 0)]
+        tests += [b.op("less_equal", b.op("add", p, b.op("divide", e, 2.0)), w) for p, e, w in zip(low, lengths, image_size)]
     usable = b.squeeze(b.op("min", b.cast(b.concat(tests, 1), "int32"), axis=[1], keepdims=True), [1])
     places, number = _kept(n, boxes, b.op("greater", usable, 0), n.float("nms_thresh", 0.5), more)
     left = b.op("minimum", number, b.const(most, "int64")) if most > 0 else number
@@ -116,8 +116,8 @@ def _proposals(n: Node, scores: Expr, moves: Expr, size: Expr, priors: Expr, fac
     alive = b.op("less", slots, b.op("maximum", left, b.const(1, "int64")))
     chosen = b.op("take", places, b.squeeze(b.op("argwhere", alive), [1]), axis=0)
     boxes, values = (padded(b, v, [(0, 1), (0, 0)]) for v in (boxes, b.unsqueeze(values, [1])))
-    found, kept = (b.op("take", v, chosen, axis=0) for v in (boxes, values))
-    return found, kept, b.cast(b.reshape(b.op("maximum", left, b.const(1, "int64")), [1]), "int32")
+    rois, kept = (b.op("take", v, chosen, axis=0) for v in (boxes, values))
+    return rois, kept, b.cast(b.reshape(b.op("maximum", left, b.const(1, "int64")), [1]), "int32")
 
 
 def distribute(n: Node, boxes: Expr, counts: Expr | None = None) -> Any:
@@ -149,17 +149,17 @@ def collect(n: Node, boxes: Tensors, scores: Tensors, counts: Any = None) -> Any
     """The best regions of all levels, those of each picture together, and their number for each."""
     b, xs, values = n.b, n.list(boxes), n.list(scores)
     box, value = b.concat(xs, 0), b.op("reshape", b.concat(values, 0), newshape=[-1])
-    given = n.list(counts) if counts is not None else [None] * len(xs)
-    if len(given) != len(xs) or len(values) != len(xs):
-        raise Malformed(f"it has {len(xs)} levels, {len(values)} of scores and {len(given)} of numbers")
-    picture = b.concat([images_of(n, x, c) for x, c in zip(xs, given)], 0)
+    level_counts = n.list(counts) if counts is not None else [None] * len(xs)
+    if len(level_counts) != len(xs) or len(values) != len(xs):
+        raise Malformed(f"it has {len(xs)} levels, {len(values)} of scores and {len(level_counts)} of numbers")
+    picture = b.concat([images_of(n, x, c) for x, c in zip(xs, level_counts)], 0)
     order = b.op("argsort", value, axis=0, is_ascend=False, dtype="int64")
     total = b.shape(box)[0]
     most = n.int("post_nms_topn", 1) if n.has("post_nms_topn") else n.int("post_nms_topN")
     if not isinstance(total, int) or most < total:
         order = b.op("strided_slice", order, begin=[0], end=[most], strides=[1])
     order = b.op("take", order, b.op("argsort", b.op("take", picture, order, axis=0), axis=0, dtype="int64"), axis=0)
-    number = b.extent(given[0], 0) if given[0] is not None else 1
+    number = b.extent(level_counts[0], 0) if level_counts[0] is not None else 1
     own = b.op("equal", b.unsqueeze(b.op("take", picture, order, axis=0), [0]), b.const(b.arrays.arange(number)[:, None], "int32"))
     return [b.op("take", box, order, axis=0), b.op("sum", b.cast(own, "int32"), axis=[1])]
 
@@ -174,11 +174,11 @@ def matrix_nms(n: Node, boxes: Expr, scores: Expr) -> Any:
     if not labels:
         raise Malformed("it has no class but the background")
     n.importer.budget.take_nodes(64 * batch, "writing the pictures of a batch out")
-    made = []
+    decayed = []
     for picture in range(batch):
         own, values = (b.squeeze(b.slice(v, [picture], [picture + 1], [0]), [0]) for v in (boxes, scores))
-        made.append(_decayed(n, own, b.op("take", values, b.const(np.array(labels)), axis=0), labels, picture * count))
-    rows, places, numbers = ([m[i] for m in made] for i in range(3))
+        decayed.append(_decayed(n, own, b.op("take", values, b.const(np.array(labels)), axis=0), labels, picture * count))
+    rows, places, numbers = ([m[i] for m in decayed] for i in range(3))
     return [b.concat(rows, 0), b.concat(places, 0), b.concat(numbers, 0)]
 
 
@@ -270,8 +270,8 @@ def anchors(n: Node, x: Expr) -> Any:
     x_at = (b.arrays.arange(columns) * across + offset * (across - 1))[None, :, None]
     y_at = (b.arrays.arange(rows) * down + offset * (down - 1))[:, None, None]
     ends = [x_at - lengths[:, 0], y_at - lengths[:, 1], x_at + lengths[:, 0], y_at + lengths[:, 1]]
-    made = np.stack(np.broadcast_arrays(*ends), 3).astype("float32")
-    return [b.const(made), b.const(np.ascontiguousarray(np.broadcast_to(np.array(variances, "float32"), made.shape)))]
+    boxes = np.stack(np.broadcast_arrays(*ends), 3).astype("float32")
+    return [b.const(boxes), b.const(np.ascontiguousarray(np.broadcast_to(np.array(variances, "float32"), boxes.shape)))]
 
 
 # ---- pools of regions

@@ -22,8 +22,8 @@ def _largest(n: Node) -> float:
 def _scale(n: Node, scale: Expr) -> Expr:
     """The size of one step, a scalar or a vector."""
     b = n.b
-    made = b.op("divide", b.cast(scale, "float32"), _largest(n))
-    return b.scalar(made) if b.shape(made) == (1,) else made
+    step = b.op("divide", b.cast(scale, "float32"), _largest(n))
+    return b.scalar(step) if b.shape(step) == (1,) else step
 
 
 def _axis(n: Node, x: Expr) -> int:

@@ -17,8 +17,8 @@ def _step(b: Builder, mode: str, weight: Expr, bias: Expr | None) -> Step:
     """One step, whose input is the product with the input's weights already. `weight` is (hidden, gates * hidden)."""
 
     def product(hidden: Expr) -> Expr:
-        made = nn.matmul(b, hidden, weight)
-        return made if bias is None else b.op("add", made, bias)
+        product = nn.matmul(b, hidden, weight)
+        return product if bias is None else b.op("add", product, bias)
 
     def plain(x: Expr, states: list[Expr]) -> list[Expr]:
         return [b.op("tanh" if mode == "RNN_TANH" else "nn.relu", b.op("add", x, product(states[0])))]
@@ -47,15 +47,15 @@ def rnn(n: Node, x: Expr, states: Tensors, weights: Tensors, lengths: Expr | Non
     """
     b, mode = n.b, n.text("mode", "RNN_TANH")
     layers, ways = n.int("num_layers", 1), 1 + n.bool("is_bidirec", False)
-    given, parts = n.list(states), n.list(weights)
+    initial, parts = n.list(states), n.list(weights)
     if mode not in _GATES:
         raise Unsupported(f"its mode is {mode[:40]!r}")
     count = layers * ways
-    if not 1 <= layers < 1 << 10 or len(parts) not in (2 * count, 4 * count) or len(given) != (2 if mode == "LSTM" else 1):
-        raise Malformed(f"it has {len(parts)} weights and {len(given)} states for {layers} layers and {ways} directions")
-    if b.extent(given[0], 0) != count:
-        raise Malformed(f"its states are those of {b.extent(given[0], 0)} layers and directions, not {count}")
-    spans = [b.fields(b.op("split", s, indices_or_sections=count, axis=0)) if count > 1 else [s] for s in given]
+    if not 1 <= layers < 1 << 10 or len(parts) not in (2 * count, 4 * count) or len(initial) != (2 if mode == "LSTM" else 1):
+        raise Malformed(f"it has {len(parts)} weights and {len(initial)} states for {layers} layers and {ways} directions")
+    if b.extent(initial[0], 0) != count:
+        raise Malformed(f"its states are those of {b.extent(initial[0], 0)} layers and directions, not {count}")
+    spans = [b.fields(b.op("split", s, indices_or_sections=count, axis=0)) if count > 1 else [s] for s in initial]
     firsts = [[b.squeeze(s, [0]) for s in span] for span in spans]
     last: list[list[Expr]] = []
     for layer in range(layers):
@@ -67,8 +67,8 @@ def rnn(n: Node, x: Expr, states: Tensors, weights: Tensors, lengths: Expr | Non
             inputs = nn.matmul(b, x, own)
             inputs = inputs if biases[0] is None else b.op("add", inputs, biases[0])
             step = _step(b, mode, state, biases[1])
-            made, ends = recurrence(b, inputs, [f[at] for f in firsts], step, lengths, reverse=way == 1)
-            outputs.append(made)
+            direction, ends = recurrence(b, inputs, [f[at] for f in firsts], step, lengths, reverse=way == 1)
+            outputs.append(direction)
             last.append(ends)
         x = b.concat(outputs, 2)
     final: list[Expr] = [b.op("stack", b.tuple(list(column)), axis=0) for column in zip(*last)]

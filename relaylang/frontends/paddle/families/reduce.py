@@ -13,12 +13,12 @@ from relaylang.ir import Expr
 def axes_of(n: Node, x: Expr, axis: Any = None) -> list[int]:
     """The axes of a reduction: those of an operand or attribute, all where there are none."""
     rank = n.b.rank(x)
-    given = n.numbers(axis, "its axes") if axis is not None else n.ints("axis", [])
-    if n.bool("reduce_all", False) or not given:
+    stated = n.numbers(axis, "its axes") if axis is not None else n.ints("axis", [])
+    if n.bool("reduce_all", False) or not stated:
         return list(range(rank))
     if rank == 0:
         return []
-    return sorted({int(a % rank) for a in given})
+    return sorted({int(a % rank) for a in stated})
 
 
 def _reduction(op: str) -> Callable[..., Any]:
@@ -43,21 +43,21 @@ def logsumexp(n: Node, x: Expr) -> Any:
 def mean_all(n: Node, x: Expr) -> Any:
     """The mean of all elements, which programs of PaddlePaddle 2 have as a vector of one element."""
     b = n.b
-    made = b.op("mean", x, axis=list(range(b.rank(x))))
-    return made if n.operation.name == "mean_all" else b.reshape_exactly(made, [1])
+    mean = b.op("mean", x, axis=list(range(b.rank(x))))
+    return mean if n.operation.name == "mean_all" else b.reshape_exactly(mean, [1])
 
 
 def variance(n: Node, x: Expr) -> Any:
     """With a divisor less than the number of elements by the correction."""
     b = n.b
     axes, keep = axes_of(n, x), n.bool("keepdim", False)
-    _, made = nn.moments(b, x, axes)
+    _, spread = nn.moments(b, x, axes)
     count = 1
     for axis in axes:
         count *= b.extent(x, axis)
     lost = n.float("correction", 1.0 if n.bool("unbiased", True) else 0.0) if n.bool("unbiased", True) else 0.0
-    made = b.op("multiply", made, count / (count - lost)) if lost and count > lost else made
-    return made if keep else b.squeeze(made, axes)
+    spread = b.op("multiply", spread, count / (count - lost)) if lost and count > lost else spread
+    return spread if keep else b.squeeze(spread, axes)
 
 
 _REDUCTIONS = {

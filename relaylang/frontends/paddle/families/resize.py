@@ -54,12 +54,12 @@ def _resized(n: Node, x: Expr, kind: str, size: Any, sizes: Any, scale: Any) -> 
     if not 1 <= count <= 3:
         raise Malformed(f"its operand has {int(b.rank(x))} axes")
     places = list(range(2, count + 2))
-    given = n.vector(sizes) if sizes is not None else n.vector(size) if size is not None else None
-    if given is not None:
-        if b.shape(given) != (count,):
+    target = n.vector(sizes) if sizes is not None else n.vector(size) if size is not None else None
+    if target is not None:
+        if b.shape(target) != (count,):
             raise Malformed(f"it has another number of extents than {count}")
-        parts: list[Any] = list(b.known(given) or [None] * count)
-        extents = [p if p is not None else b.scalar(b.slice(given, [i], [i + 1], [0])) for i, p in enumerate(parts)]
+        parts: list[Any] = list(b.known(target) or [None] * count)
+        extents = [p if p is not None else b.scalar(b.slice(target, [i], [i + 1], [0])) for i, p in enumerate(parts)]
         return _to(n, x, dict(zip(places, extents)), {}, method)
     scales = b.need(scale, "its scale").reshape(-1).tolist() if scale is not None else n.floats("scale", [])
     scales = scales * count if len(scales) == 1 else scales
@@ -77,11 +77,11 @@ def _to(n: Node, x: Expr, extents: dict[int, Any], scales: dict[int, float], met
     wrong = [e for e in extents.values() if isinstance(e, int) and e < 1]
     if wrong:
         raise Malformed(f"its result is to have the extents {[e for e in extents.values() if isinstance(e, int)]}")
-    found: dict[int, Stretch] = {}
+    stretches: dict[int, Stretch] = {}
     for axis, extent in extents.items():
         scale = scales.get(axis)
-        found[axis] = stretch(b, x, axis, extent, scale)
-    return resample(b, x, found, method)
+        stretches[axis] = stretch(b, x, axis, extent, scale)
+    return resample(b, x, stretches, method)
 
 
 def grid_sample(n: Node, x: Expr, grid: Expr) -> Any:

@@ -50,10 +50,10 @@ def flatten(n: Node, x: Expr) -> Any:
         return b.reshape_exactly(x, [*shape[:start], math.prod(shape[start : stop + 1]), *shape[stop + 1 :]])
     if sum(d is ANY for d in shape[start : stop + 1]) and all(isinstance(d, int) for d in (*shape[:start], *shape[stop + 1 :])):
         return b.op("reshape", x, newshape=[*shape[:start], -1, *shape[stop + 1 :]])
-    made = x
+    flat = x
     for _ in range(stop - start):
-        made = b.op("reshape", made, newshape=[*[0] * start, -3, -2])
-    return made
+        flat = b.op("reshape", flat, newshape=[*[0] * start, -3, -2])
+    return flat
 
 
 def flatten2(n: Node, x: Expr) -> Any:
@@ -71,21 +71,21 @@ def flatten2(n: Node, x: Expr) -> Any:
 def squeeze(n: Node, x: Expr, axis: Any = None) -> Any:
     """Axes of another extent than 1 stay."""
     b, shape, rank = n.b, n.b.shape(x), n.b.rank(x)
-    given = [a % rank for a in n.numbers(axis, "its axes")] if axis is not None else []
-    if any(shape[a] is ANY for a in given or range(rank)):
+    stated = [a % rank for a in n.numbers(axis, "its axes")] if axis is not None else []
+    if any(shape[a] is ANY for a in stated or range(rank)):
         raise Unsupported("the extents of the axes that it removes must be known; --shape gives them")
-    return b.squeeze(x, [a for a in dict.fromkeys(given or range(rank)) if shape[a] == 1])
+    return b.squeeze(x, [a for a in dict.fromkeys(stated or range(rank)) if shape[a] == 1])
 
 
 def unsqueeze(n: Node, x: Expr, axis: Tensors) -> Any:
     """Each axis is a place of the result that the axes before it have made."""
-    made = x
+    expanded = x
     for place in n.numbers(axis, "its axes"):
-        rank = n.b.rank(made) + 1
+        rank = n.b.rank(expanded) + 1
         if not -rank <= place < rank:
             raise Malformed(f"it puts an axis at {place} of a result that has {rank}")
-        made = n.b.op("expand_dims", made, axis=place % rank)
-    return made
+        expanded = n.b.op("expand_dims", expanded, axis=place % rank)
+    return expanded
 
 
 def concat(n: Node, xs: Tensors, axis: Any = None) -> Any:
@@ -190,32 +190,32 @@ def meshgrid(n: Node, xs: Tensors) -> Any:
 
 
 def flip(n: Node, x: Expr) -> Any:
-    made = x
+    flipped = x
     for axis in n.ints("axis"):
-        made = n.b.op("reverse", made, axis=axis % n.b.rank(x))
-    return made
+        flipped = n.b.op("reverse", flipped, axis=axis % n.b.rank(x))
+    return flipped
 
 
 def reverse(n: Node, x: Expr, axis: Tensors) -> Any:
-    made = x
+    flipped = x
     for place in n.numbers(axis, "its axes"):
-        made = n.b.op("reverse", made, axis=place % n.b.rank(x))
-    return made
+        flipped = n.b.op("reverse", flipped, axis=place % n.b.rank(x))
+    return flipped
 
 
 def roll(n: Node, x: Expr, shifts: Any = None) -> Any:
     """Elements beyond the end come in at the start; without axes, over all elements."""
     b, axes = n.b, n.ints("axis", [])
     moves = n.numbers(shifts, "its shifts") if shifts is not None else n.ints("shifts")
-    made = x if axes else b.op("reshape", x, newshape=[-1])
+    rolled = x if axes else b.op("reshape", x, newshape=[-1])
     for axis, move in zip(axes or [0], moves):
-        place = axis % b.rank(made)
-        extent = b.extent(made, place)
+        place = axis % b.rank(rolled)
+        extent = b.extent(rolled, place)
         step = move % extent if extent else 0
         if step:
-            parts = [b.slice(made, [extent - step], [extent], [place]), b.slice(made, [0], [extent - step], [place])]
-            made = b.concat(parts, place)
-    return made if axes else b.reshape_exactly(made, list(b.static_shape(x)))
+            parts = [b.slice(rolled, [extent - step], [extent], [place]), b.slice(rolled, [0], [extent - step], [place])]
+            rolled = b.concat(parts, place)
+    return rolled if axes else b.reshape_exactly(rolled, list(b.static_shape(x)))
 
 
 def repeat_interleave(n: Node, x: Expr, repeats: Expr | None = None) -> Any:
@@ -249,28 +249,28 @@ def _padded(n: Node, x: Expr, pairs: Sequence[tuple[int, int]], value: Any) -> E
     return padded(b, x, list(pairs), _MODES[mode], value)
 
 
-def _value(n: Node, x: Expr, given: Expr | None) -> Expr:
+def _value(n: Node, x: Expr, value: Expr | None) -> Expr:
     b = n.b
-    if given is not None:
-        return b.cast(b.scalar(given), b.dtype(x))
+    if value is not None:
+        return b.cast(b.scalar(value), b.dtype(x))
     number = n.float("pad_value", 0.0)
     return b.const(number if "float" in b.dtype(x) else int(number), b.dtype(x))
 
 
 def pad(n: Node, x: Expr, value: Expr | None = None) -> Any:
     """Two numbers for each axis, from the first on."""
-    found, rank = n.ints("paddings"), n.b.rank(x)
-    if len(found) != 2 * rank:
-        raise Malformed(f"it has {len(found)} paddings, and its operand {int(rank)} axes")
-    return _padded(n, x, list(zip(found[::2], found[1::2])), _value(n, x, value))
+    amounts, rank = n.ints("paddings"), n.b.rank(x)
+    if len(amounts) != 2 * rank:
+        raise Malformed(f"it has {len(amounts)} paddings, and its operand {int(rank)} axes")
+    return _padded(n, x, list(zip(amounts[::2], amounts[1::2])), _value(n, x, value))
 
 
 def pad3d(n: Node, x: Expr, paddings: Any = None) -> Any:
     """Two numbers for each spatial axis, from the last on."""
-    found, rank = n.numbers(paddings, "its paddings") if paddings is not None else n.ints("paddings"), n.b.rank(x)
-    if len(found) != 2 * (rank - 2):
-        raise Malformed(f"it has {len(found)} paddings, and its operand {int(rank) - 2} spatial axes")
-    spatial = list(zip(found[::2], found[1::2]))[::-1]
+    amounts, rank = n.numbers(paddings, "its paddings") if paddings is not None else n.ints("paddings"), n.b.rank(x)
+    if len(amounts) != 2 * (rank - 2):
+        raise Malformed(f"it has {len(amounts)} paddings, and its operand {int(rank) - 2} spatial axes")
+    spatial = list(zip(amounts[::2], amounts[1::2]))[::-1]
     ends = [(0, 0)]
     pairs = [*ends, *spatial, *ends] if n.text("data_format", "NCDHW").endswith("C") else [*ends, *ends, *spatial]
     return _padded(n, x, pairs, _value(n, x, None))
@@ -278,10 +278,10 @@ def pad3d(n: Node, x: Expr, paddings: Any = None) -> Any:
 
 def pad2d(n: Node, x: Expr) -> Any:
     """Top, bottom, left, right."""
-    found = n.ints("paddings")
-    if len(found) != 4 or n.b.rank(x) != 4:
-        raise Malformed(f"it has {len(found)} paddings, and its operand {int(n.b.rank(x))} axes")
-    spatial, ends = [(found[0], found[1]), (found[2], found[3])], [(0, 0)]
+    amounts = n.ints("paddings")
+    if len(amounts) != 4 or n.b.rank(x) != 4:
+        raise Malformed(f"it has {len(amounts)} paddings, and its operand {int(n.b.rank(x))} axes")
+    spatial, ends = [(amounts[0], amounts[1]), (amounts[2], amounts[3])], [(0, 0)]
     pairs = [*ends, *spatial, *ends] if n.text("data_format", "NCHW").endswith("C") else [*ends, *ends, *spatial]
     return _padded(n, x, pairs, _value(n, x, None))
 

@@ -21,26 +21,26 @@ def _pads(n: Node, x: Expr, kernel: Sequence[int], strides: Sequence[int], dilat
     algorithm = n.text("padding_algorithm", "EXPLICIT")
     if algorithm == "SAME":
         return same_padding(sizes, kernel, strides, [1] * count)
-    found = n.ints("paddings", [0] * count) if algorithm != "VALID" else [0] * count
-    if len(found) == count:
-        return [(p, p) for p in found]
-    if len(found) == 2 * count + 4:
-        found = found[2:-2] if n.text("data_format", "NCHW").endswith("C") else found[4:]
-    if len(found) != 2 * count:
-        raise Malformed(f"its paddings are {found[:8]}, and its operand has {count} spatial axes")
-    return list(zip(found[::2], found[1::2]))
+    amounts = n.ints("paddings", [0] * count) if algorithm != "VALID" else [0] * count
+    if len(amounts) == count:
+        return [(p, p) for p in amounts]
+    if len(amounts) == 2 * count + 4:
+        amounts = amounts[2:-2] if n.text("data_format", "NCHW").endswith("C") else amounts[4:]
+    if len(amounts) != 2 * count:
+        raise Malformed(f"its paddings are {amounts[:8]}, and its operand has {count} spatial axes")
+    return list(zip(amounts[::2], amounts[1::2]))
 
 
 def _each(n: Node, name: str, count: int) -> list[int]:
     """A number for each spatial axis."""
-    found = n.ints(name, [1] * count)
-    if len(found) != count:
-        raise Malformed(f"its {name} are {found[:8]}, and its operand has {count} spatial axes")
-    return found
+    numbers = n.ints(name, [1] * count)
+    if len(numbers) != count:
+        raise Malformed(f"its {name} are {numbers[:8]}, and its operand has {count} spatial axes")
+    return numbers
 
 
-def _shifted(n: Node, made: Expr, bias: Expr | None) -> Expr:
-    return made if bias is None else n.b.op("nn.bias_add", made, n.b.reshape(bias, [-1]), axis=1)
+def _shifted(n: Node, out: Expr, bias: Expr | None) -> Expr:
+    return out if bias is None else n.b.op("nn.bias_add", out, n.b.reshape(bias, [-1]), axis=1)
 
 
 def conv(n: Node, x: Expr, weight: Expr, bias: Expr | None = None) -> Any:
@@ -54,8 +54,8 @@ def conv(n: Node, x: Expr, weight: Expr, bias: Expr | None = None) -> Any:
         check_window(kernel, strides, dilations)
         if n.text("padding_algorithm", "EXPLICIT") == "SAME":
             dilations = [1] * count
-        made = windows.conv(b, x, weight, strides, _pads(n, x, kernel, strides, dilations), dilations, _groups(n, x, weight))
-        return _shifted(n, made, bias)
+        out = windows.conv(b, x, weight, strides, _pads(n, x, kernel, strides, dilations), dilations, _groups(n, x, weight))
+        return _shifted(n, out, bias)
 
     return n.channels_first(x, convert)
 
@@ -149,17 +149,17 @@ def unfold(n: Node, x: Expr) -> Any:
     check_window(kernel, strides, dilations)
     taps = math.prod(kernel)
     eye = b.arrays.tile(b.arrays.eye(taps), (channels, 1)).reshape(channels * taps, 1, *kernel)
-    made = windows.conv(b, x, b.const(eye, b.dtype(x)), strides, pairs, dilations, channels)
-    return b.op("reshape", made, newshape=[0, channels * taps, -1])
+    columns = windows.conv(b, x, b.const(eye, b.dtype(x)), strides, pairs, dilations, channels)
+    return b.op("reshape", columns, newshape=[0, channels * taps, -1])
 
 
 def _corners(n: Node) -> Pairs:
     """The padding of blocks: top, left, bottom, right; two numbers hold for both sides."""
-    found = n.ints("paddings")
-    found = found * 2 if len(found) == 2 else found
-    if len(found) != 4:
-        raise Malformed(f"its paddings are {found[:8]}")
-    return [(found[0], found[2]), (found[1], found[3])]
+    amounts = n.ints("paddings")
+    amounts = amounts * 2 if len(amounts) == 2 else amounts
+    if len(amounts) != 4:
+        raise Malformed(f"its paddings are {amounts[:8]}")
+    return [(amounts[0], amounts[2]), (amounts[1], amounts[3])]
 
 
 def fold(n: Node, x: Expr) -> Any:

@@ -102,23 +102,23 @@ def case(n: Node) -> Any:
     if known is not None:
         at = int(known)
         return _branch(n, at if 0 <= at < count else count - 1)
-    made = _branch(n, count - 1)
+    chosen = _branch(n, count - 1)
     for at in reversed(range(count - 1)):
-        made = _chosen(n, b.op("equal", index, b.const(at, b.dtype(index))), _branch(n, at), made)
-    return made
+        chosen = _chosen(n, b.op("equal", index, b.const(at, b.dtype(index))), _branch(n, at), chosen)
+    return chosen
 
 
 def while_(n: Node) -> Any:
     """A loop of few turns is written out."""
     b, importer = n.b, n.importer
     cond, body = n.region(0), n.region(1)
-    given = [n.any(i) for i in range(len(n))]
-    turns = _turns(n, cond, body, given)
+    initial = [n.any(i) for i in range(len(n))]
+    turns = _turns(n, cond, body, initial)
     if turns is not None and turns <= UNROLLED and turns * max(len(body.ops), 1) <= _WRITTEN:
         for _ in range(turns):
-            given = importer.run_region(body, given)
-        return given
-    if not all(isinstance(x, Expr) for x in given):
+            initial = importer.run_region(body, initial)
+        return initial
+    if not all(isinstance(x, Expr) for x in initial):
         raise Unsupported("its variables are complex numbers or tuples")
 
     def test(values: list[Expr]) -> Expr:
@@ -134,13 +134,13 @@ def while_(n: Node) -> Any:
         return results
 
     names = [importer.program.names[p][1:] for p in cond.parameters]
-    return while_loop(b, test, turn, given, names if all(name.isidentifier() for name in names) else ())
+    return while_loop(b, test, turn, initial, names if all(name.isidentifier() for name in names) else ())
 
 
-def _turns(n: Node, cond: Region, body: Region, given: Sequence[Any]) -> int | None:
+def _turns(n: Node, cond: Region, body: Region, initial: Sequence[Any]) -> int | None:
     """How many turns a loop has that counts from a known number to a known one by a known step; None for others."""
-    made = {v: op for op in cond.ops for v in op.results}
-    ends = [made.get(v) for v in cond.ops[-1].operands] if cond.ops else []
+    definitions = {v: op for op in cond.ops for v in op.results}
+    ends = [definitions.get(v) for v in cond.ops[-1].operands] if cond.ops else []
     test = ends[0] if len(ends) == 1 else None
     if test is None or test.name != "stablehlo.compare" or len(test.operands) != 2:
         return None
@@ -148,16 +148,16 @@ def _turns(n: Node, cond: Region, body: Region, given: Sequence[Any]) -> int | N
     if counter not in cond.parameters or test.attributes.get("comparison_direction") != "LT":
         return None
     at = cond.parameters.index(counter)
-    if not body.ops or not at < len(given) == len(body.parameters) == len(body.ops[-1].operands):
+    if not body.ops or not at < len(initial) == len(body.parameters) == len(body.ops[-1].operands):
         return None
     if last in cond.parameters:  # a bound that the loop passes on
         place = cond.parameters.index(last)
         if body.ops[-1].operands[place] != body.parameters[place]:
             return None
-        stop = _whole(n, given[place])
+        stop = _whole(n, initial[place])
     else:
-        stop = _constant(n, last, made)
-    start, by = _whole(n, given[at]), _step(n, body, at)
+        stop = _constant(n, last, definitions)
+    start, by = _whole(n, initial[at]), _step(n, body, at)
     if start is None or stop is None or by is None or by < 1:
         return None
     return max(-(-(stop - start) // by), 0)
@@ -178,9 +178,9 @@ def _whole(n: Node, value: Any) -> int | None:
     return int(known.reshape(-1)[0]) if known is not None and known.size == 1 and known.dtype.kind in "iu" else None
 
 
-def _constant(n: Node, number: int, made: dict[int, Op]) -> int | None:
+def _constant(n: Node, number: int, definitions: dict[int, Op]) -> int | None:
     """The whole number of a constant in a region, or of a value outside of it."""
-    op = made.get(number)
+    op = definitions.get(number)
     if op is None:
         return _whole(n, n.importer.values.get(number))
     value: Any = op.attributes.get("value") if op.name == "stablehlo.constant" else None

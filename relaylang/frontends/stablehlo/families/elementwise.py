@@ -86,12 +86,12 @@ def power(n: Node) -> Any:
 
 
 def _raised(n: Node, x: Expr, exponent: int) -> Expr:
-    made, square = n.b.op("ones_like", x), x
+    accumulated, square = n.b.op("ones_like", x), x
     while exponent:
         if exponent & 1:
-            made = n.b.op("multiply", made, square)
+            accumulated = n.b.op("multiply", accumulated, square)
         square, exponent = n.b.op("multiply", square, square), exponent >> 1
-    return made
+    return accumulated
 
 
 def compare(n: Node) -> Any:
@@ -131,8 +131,8 @@ def convert(n: Node) -> Any:
     x, out = n.any(0), n.out()
     if isinstance(x, Complex):
         return x.each(lambda part: n.b.cast(part, out.dtype)) if out.is_complex else n.b.cast(x.real, out.dtype)
-    made = n.b.cast(_held(n, n.x(0), out.dtype), out.dtype)
-    return Complex(made, n.b.op("zeros_like", made)) if out.is_complex else made
+    converted = n.b.cast(_held(n, n.x(0), out.dtype), out.dtype)
+    return Complex(converted, n.b.op("zeros_like", converted)) if out.is_complex else converted
 
 
 def _held(n: Node, x: Expr, dtype: str) -> Expr:
@@ -140,11 +140,11 @@ def _held(n: Node, x: Expr, dtype: str) -> Expr:
     if "float" not in n.b.dtype(x) or dtype not in ("int8", "uint8", "int16", "uint16", "uint32", "uint64"):
         return x
     if dtype in ("uint32", "uint64"):
-        made: Expr = n.b.op("maximum", x, 0.0)
-        return made
+        clamped: Expr = n.b.op("maximum", x, 0.0)
+        return clamped
     info = np.iinfo(np.dtype(dtype))
-    made = n.b.op("clip", x, a_min=float(info.min), a_max=float(info.max))
-    return made
+    clamped = n.b.op("clip", x, a_min=float(info.min), a_max=float(info.max))
+    return clamped
 
 
 def bitcast(n: Node) -> Any:
@@ -164,17 +164,17 @@ def shift(side: str, logical: bool) -> Callable[[Node], Any]:
         amounts = by if known is not None and ((known >= 0) & (known < size)).all() else b.op("clip", by, a_min=0.0, a_max=size - 1.0)
         if wanted != dtype:
             x, amounts = b.op("reinterpret", x, dtype=wanted), b.cast(amounts, wanted)
-        made = b.op(f"{side}_shift", x, amounts)
-        made = made if wanted == dtype else b.op("reinterpret", made, dtype=dtype)
+        shifted = b.op(f"{side}_shift", x, amounts)
+        shifted = shifted if wanted == dtype else b.op("reinterpret", shifted, dtype=dtype)
         if amounts is by or (known is not None and ((known >= 0) & (known < size)).all()):
-            return made
+            return shifted
         inside = b.op("less", b.op("reinterpret", by, dtype=f"uint{size}"), b.const(size, f"uint{size}"))
         if side == "right" and not logical:
             rest = b.op("right_shift", x, b.const(size - 1, wanted))
             rest = rest if wanted == dtype else b.op("reinterpret", rest, dtype=dtype)
         else:
             rest = b.const(0, dtype)
-        return b.op("where", inside, made, rest)
+        return b.op("where", inside, shifted, rest)
 
     return convert
 
@@ -187,8 +187,8 @@ def leading_zeros(n: Node) -> Any:
     while reach < size:
         bits = b.op("bitwise_or", bits, b.op("right_shift", bits, b.const(reach, f"uint{size}")))
         reach *= 2
-    found = b.cast(special.ones_of(b, bits), b.dtype(n.x(0)))
-    return b.op("subtract", b.const(size, b.dtype(n.x(0))), found)
+    significant = b.cast(special.ones_of(b, bits), b.dtype(n.x(0)))
+    return b.op("subtract", b.const(size, b.dtype(n.x(0))), significant)
 
 
 def sign(n: Node) -> Any:
@@ -253,11 +253,11 @@ def _spread(n: Node, value: Splat) -> Any:
         shape = [int(d) for d in value.shape]
         size = int(np.prod(shape, dtype=object))
         if size > _LARGEST:
-            made = b.unfolded("broadcast_to", one, shape=shape)
+            broadcasted = b.unfolded("broadcast_to", one, shape=shape)
         else:
-            made = b.const(b.arrays.full(shape, element))
-        b.notes[made] = one
-        return made
+            broadcasted = b.const(b.arrays.full(shape, element))
+        b.notes[broadcasted] = one
+        return broadcasted
 
     element: Any = value.element
     return Complex(real(element.real), real(element.imag)) if np.iscomplexobj(element) else real(element)

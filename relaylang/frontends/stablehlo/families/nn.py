@@ -94,8 +94,8 @@ def select_and_scatter(n: Node) -> Any:
     size, strides, pads = n.ints("window_dimensions", rank, 1), n.ints("window_strides", rank, 1), n.pairs("padding", rank)
 
     def select(x: Expr, y: Expr) -> Expr:
-        made: Expr = each([x, y])[0]
-        return made
+        keeps: Expr = each([x, y])[0]
+        return keeps
 
     return hlo_windows.select_and_scatter(n.b, n.x(0), n.x(1), n.x(2), size, strides, pads, select, region_join(n, 1))
 
@@ -137,8 +137,8 @@ def batch_norm_training(n: Node) -> Any:
     """The normalised data, and the mean and the variance of each channel."""
     b, x, axis = n.b, n.x(0), _axis(n)
     mean, variance = _moments(b, x, axis)
-    made = b.op("nn.batch_norm", x, n.x(1), n.x(2), mean, variance, axis=axis, epsilon=_epsilon(n))
-    return [b.fields(made)[0], mean, variance]
+    normalised = b.op("nn.batch_norm", x, n.x(1), n.x(2), mean, variance, axis=axis, epsilon=_epsilon(n))
+    return [b.fields(normalised)[0], mean, variance]
 
 
 def batch_norm_grad(n: Node) -> Any:
@@ -155,8 +155,8 @@ def batch_norm_grad(n: Node) -> Any:
     spread = b.op("divide", b.op("multiply", inner, b.op("multiply", inverse, inverse)), float(count))
     left = b.op("subtract", slope, _along(b, b.op("divide", offset, float(count)), axis, rank))
     left = b.op("subtract", left, b.op("multiply", apart, _along(b, spread, axis, rank)))
-    made = b.op("multiply", left, _along(b, b.op("multiply", scale, inverse), axis, rank))
-    return [made, b.op("multiply", inner, inverse), offset]
+    gradient = b.op("multiply", left, _along(b, b.op("multiply", scale, inverse), axis, rank))
+    return [gradient, b.op("multiply", inner, inverse), offset]
 
 
 # ---- spectra

@@ -96,9 +96,9 @@ def dynamic_iota(n: Node) -> Any:
         raise Malformed(f"it counts along the axis {axis} of {len(out.shape)}")
     count = b.scalar(b.slice(b.cast(n.x(0), "int64"), [axis], [axis + 1], [0]))
     row = b.cast(b.arange(b.const(0, "int64"), count, b.const(1, "int64"), "int64"), out.dtype)
-    made = row if len(out.shape) == 1 else hlo.broadcast_computed(b, row, [axis], n.x(0))
-    b.notes[made] = hlo.Iota(axis)
-    return made
+    numbers = row if len(out.shape) == 1 else hlo.broadcast_computed(b, row, [axis], n.x(0))
+    b.notes[numbers] = hlo.Iota(axis)
+    return numbers
 
 
 def get_dimension_size(n: Node) -> Any:

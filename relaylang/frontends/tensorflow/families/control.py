@@ -67,26 +67,26 @@ def case(n: Node, index: Value, *xs: Value) -> Any:
         chosen = functions[at if 0 <= at < len(functions) else -1]
         return n.importer.call(n, chosen.name, xs, chosen.attr)
     results = [n.importer.call(n, f.name, xs, f.attr) for f in functions]
-    made = results[-1]
+    branch = results[-1]
     for at in reversed(range(len(functions) - 1)):
-        made = choice(b, b.op("equal", place, n.real(place, at)), results[at], made)
-    return made
+        branch = choice(b, b.op("equal", place, n.real(place, at)), results[at], branch)
+    return branch
 
 
 def while_(n: Node, *xs: Value) -> Any:
     cond, body = n.function("cond"), n.function("body")
 
     def test(values: list[Any]) -> Any:
-        found = n.importer.call(n, cond.name, values, cond.attr)
-        if len(found) != 1:
-            raise Malformed(f"its condition has {len(found)} results")
-        return _condition(n, found[0])
+        results = n.importer.call(n, cond.name, values, cond.attr)
+        if len(results) != 1:
+            raise Malformed(f"its condition has {len(results)} results")
+        return _condition(n, results[0])
 
     def turn(values: list[Any]) -> list[Any]:
-        found = n.importer.call(n, body.name, values, body.attr)
-        if len(found) != len(values):
-            raise Malformed(f"its body gives {len(found)} values for {len(values)} variables")
-        return found
+        results = n.importer.call(n, body.name, values, body.attr)
+        if len(results) != len(values):
+            raise Malformed(f"its body gives {len(results)} values for {len(values)} variables")
+        return results
 
     return loop(n.b, test, turn, xs, n.importer.names_of(body.name, len(xs)))
 

@@ -65,18 +65,18 @@ class Window:
             return same_padding(sizes, kernel, strides, dilations)
         if how == "VALID":
             return [(0, 0)] * self.rank
-        given = self.n.ints("explicit_paddings", [])
-        if len(given) != 2 * (self.rank + 2) or min(given) < 0:
-            raise Malformed(f"the attribute explicit_paddings is {given[:16]}; it must have {2 * (self.rank + 2)} numbers from 0 on")
-        return self.spatial([(given[2 * i], given[2 * i + 1]) for i in range(self.rank + 2)])
+        amounts = self.n.ints("explicit_paddings", [])
+        if len(amounts) != 2 * (self.rank + 2) or min(amounts) < 0:
+            raise Malformed(f"the attribute explicit_paddings is {amounts[:16]}; it must have {2 * (self.rank + 2)} numbers from 0 on")
+        return self.spatial([(amounts[2 * i], amounts[2 * i + 1]) for i in range(self.rank + 2)])
 
 
 def _turned(n: Node, weights: Expr, order: Sequence[int], shape: Sequence[int] = ()) -> Expr:
     """A weight with its axes in another order, and in another shape, changed now where it is constant."""
     value = n.b.value(weights)
     if value is None:
-        made = n.b.transpose(weights, order)
-        return n.b.reshape(made, shape) if shape else made
+        turned = n.b.transpose(weights, order)
+        return n.b.reshape(turned, shape) if shape else turned
     array = np.ascontiguousarray(value.transpose(order))
     return n.b.weight(n.importer.weight_name(weights, n), array.reshape(shape) if shape else array)
 
@@ -166,7 +166,7 @@ def conv_transpose(rank: int) -> Callable[..., Any]:
             raise Malformed(f"its data has {channels_in} channels, and its weights take {shape[rank + 1]}")
         planes = x if not w.last else b.transpose(x, [0, rank + 1, *range(1, rank + 1)])
         turned = _turned(n, weights, [rank + 1, rank, *range(rank)])
-        made = b.op(
+        out = b.op(
             f"nn.conv{rank}d_transpose",
             planes,
             turned,
@@ -179,7 +179,7 @@ def conv_transpose(rank: int) -> Callable[..., Any]:
             data_layout=_LAYOUTS[rank][1],
             kernel_layout={2: "IOHW", 3: "IODHW"}[rank],
         )
-        return made if not w.last else b.transpose(made, [0, *range(2, rank + 2), 1])
+        return out if not w.last else b.transpose(out, [0, *range(2, rank + 2), 1])
 
     return convert
 
@@ -235,12 +235,12 @@ def dilation(n: Node, x: Expr, weights: Expr) -> Any:
     shape = b.static_shape(weights, "the weights", 3)
     strides, rates = (w.inner(n.ints(name), name) for name in ("strides", "rates"))
     info = np.finfo(b.dtype(x)).min if "float" in b.dtype(x) else np.iinfo(b.dtype(x)).min
-    made = None
+    largest = None
     for part, (i, j) in zip(patches(n, x, shape[:2], strides, rates, info), product(*map(range, shape[:2]))):
         weight = b.squeeze(b.slice(weights, [i, j], [i + 1, j + 1], [0, 1]), [0, 1])
-        whole = b.op("add", part, weight)
-        made = whole if made is None else b.op("maximum", made, whole)
-    return made
+        total = b.op("add", part, weight)
+        largest = total if largest is None else b.op("maximum", largest, total)
+    return largest
 
 
 def max_with_place(n: Node, x: Expr) -> Any:

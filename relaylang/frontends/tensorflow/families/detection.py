@@ -29,20 +29,20 @@ def suppress(
     softness = float(b.need(sigma, "the sigma").reshape(())) if sigma is not None else 0.0
     have = b.extent(b.of_rank(rows, 2), 0, "the number of boxes")
     slots = max(min(count, have), 0)
-    chosen, values, found = boxes.choose(b, rows, scores, slots, limit, _threshold(n, least, _NONE), softness)
+    chosen, values, valid = boxes.choose(b, rows, scores, slots, limit, _threshold(n, least, _NONE), softness)
     padded = n.op in ("NonMaxSuppressionV4", "NonMaxSuppressionV5") and n.bool("pad_to_max_output_size")
     if padded:
         behind = max(count, 0) - slots
         wide = [b.op("nn.pad", x, b.const(0, b.dtype(x)), pad_width=[[0, behind]]) if behind else x for x in (chosen, values)]
         chosen, values = wide
     else:
-        end, zero, one = b.reshape(b.cast(found, "int64"), [1]), b.const(np.array([0])), b.const(np.array([1]))
+        end, zero, one = b.reshape(b.cast(valid, "int64"), [1]), b.const(np.array([0])), b.const(np.array([1]))
         chosen, values = (
             b.op("dyn.strided_slice", x, zero, end, one, begin=None, end=None, strides=None, axes=None) for x in (chosen, values)
         )
     if n.op == "NonMaxSuppressionV5":
-        return [chosen, values, found]
-    return [chosen, found] if n.op == "NonMaxSuppressionV4" else [chosen]
+        return [chosen, values, valid]
+    return [chosen, valid] if n.op == "NonMaxSuppressionV4" else [chosen]
 
 
 def combined(n: Node, rows: Expr, scores: Expr, each: Expr, total: Expr, overlap: Expr, least: Expr) -> Any:
@@ -62,15 +62,15 @@ def combined(n: Node, rows: Expr, scores: Expr, each: Expr, total: Expr, overlap
     size = min(most, per_class * classes) if n.bool("pad_per_class") else most
     results: list[list[Expr]] = [[], [], [], []]
     for i in range(images):
-        found: list[tuple[Expr, Expr, Expr]] = []
+        selections: list[tuple[Expr, Expr, Expr]] = []
         for c in range(classes):
             own = b.reshape(b.slice(rows, [i, c if groups > 1 else 0], [i + 1, (c if groups > 1 else 0) + 1], [0, 2]), [count, 4])
             score = b.reshape(b.slice(scores, [i, c], [i + 1, c + 1], [0, 2]), [count])
             chosen, values, number = boxes.choose(b, own, score, slots, b.scalar(overlap), b.scalar(least), 0.0)
             inside = b.op("less", b.const(b.arrays.arange(slots), "int32"), number)
             value = b.op("where", inside, values, b.const(_NONE, "float32"))
-            found.append((b.op("take", own, chosen, axis=0), value, b.const(b.arrays.full(slots, c), "float32")))
-        corner, value, kind = (b.concat([f[k] for f in found], 0) for k in range(3))
+            selections.append((b.op("take", own, chosen, axis=0), value, b.const(b.arrays.full(slots, c), "float32")))
+        corner, value, kind = (b.concat([f[k] for f in selections], 0) for k in range(3))
         have = slots * classes
         k = min(size, have)
         value, order = b.fields(b.op("topk", value, k=k, axis=-1, ret_type="both", is_ascend=False, dtype="int32"))

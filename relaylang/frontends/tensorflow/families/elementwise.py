@@ -56,8 +56,8 @@ def guarded(n: Node, x: Expr, y: Expr) -> Any:
     """A quotient, 0 where the divisor is 0."""
     b = n.b
     zero = b.op("equal", y, 0.0)
-    made = b.op("divide", x, b.op("where", zero, n.real(y, 1), y))
-    return b.op("where", zero, n.real(y, 0), made)
+    quotient = b.op("divide", x, b.op("where", zero, n.real(y, 1), y))
+    return b.op("where", zero, n.real(y, 0), quotient)
 
 
 def times_log(op: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,8 +66,8 @@ def times_log(op: Callable[..., Any]) -> Callable[..., Any]:
     def convert(n: Node, x: Expr, y: Expr) -> Any:
         b = n.b
         zero = b.op("equal", x, 0.0)
-        made = b.op("multiply", x, op(b, b.op("where", zero, n.real(y, 1), y)))
-        return b.op("where", zero, n.real(x, 0), made)
+        product = b.op("multiply", x, op(b, b.op("where", zero, n.real(y, 1), y)))
+        return b.op("where", zero, n.real(x, 0), product)
 
     return convert
 

@@ -68,13 +68,13 @@ def _segments(n: Node, x: Expr, numbers: Expr, count: int, mode: str, empty: flo
     start = {"add": 0, "mul": 1, "max": least, "min": most}[mode]
     rest = b.static_shape(x)[rank:]
     # One more row takes the omitted values.
-    whole = b.op("full", b.const(start, dtype), shape=(count + 1, *rest), dtype=dtype)
+    base = b.op("full", b.const(start, dtype), shape=(count + 1, *rest), dtype=dtype)
     inside = b.op("logical_and", b.op("greater_equal", numbers, 0), b.op("less", numbers, count))
     at = b.op("where", inside, numbers, b.const(count, b.dtype(numbers)))
-    made = b.slice(b.op("scatter_nd", whole, b.unsqueeze(at, [0]), x, mode=mode), [0], [count], [0])
+    reduced = b.slice(b.op("scatter_nd", base, b.unsqueeze(at, [0]), x, mode=mode), [0], [count], [0])
     if empty is None or empty == start:
-        return made
-    return b.op("where", b.op("greater", _counts(n, numbers, count, len(rest), "int32"), 0), made, b.const(empty, dtype))
+        return reduced
+    return b.op("where", b.op("greater", _counts(n, numbers, count, len(rest), "int32"), 0), reduced, b.const(empty, dtype))
 
 
 def _counts(n: Node, numbers: Expr, count: int, axes: int, dtype: str) -> Expr:
@@ -128,8 +128,8 @@ def sparse_segments(how: str) -> Callable[..., Any]:
 
     def convert(n: Node, x: Expr, at: Expr, numbers: Expr, count: Expr | None = None) -> Any:
         size = _sorted_count(n, numbers) if count is None else n.ints_of(count, "the number of segments")[0]
-        made = _segments(n, n.b.op("take", x, at, axis=0), numbers, size, "add")
-        return made if how == "sum" else _divided(n, made, numbers, size, root=how == "root")
+        sums = _segments(n, n.b.op("take", x, at, axis=0), numbers, size, "add")
+        return sums if how == "sum" else _divided(n, sums, numbers, size, root=how == "root")
 
     return convert
 
@@ -157,8 +157,8 @@ def dense_bincount(n: Node, x: Expr, size: Expr, weights: Expr) -> Any:
         inside = b.op("less", x, count)
         base = b.const((np.arange(b.arrays.reserve(rows)) * count)[:, None], b.dtype(x))
         numbers = b.op("where", inside, b.op("add", x, base), b.const(-1, b.dtype(x)))
-    made = _segments(n, weights, numbers, rows * count, "max" if binary else "add", 0 if binary else None)
-    return b.reshape(made, [rows, count]) if b.rank(x) == 2 else made
+    counted = _segments(n, weights, numbers, rows * count, "max" if binary else "add", 0 if binary else None)
+    return b.reshape(counted, [rows, count]) if b.rank(x) == 2 else counted
 
 
 # ---- distinct elements, places
@@ -171,16 +171,18 @@ def unique(n: Node, x: Expr, axis: Expr | None = None) -> Any:
         raise Unsupported("it compares slices of an axis")
     dtype = n.dtype("out_idx", "int32")
     counts = n.op.startswith("UniqueWithCounts")
-    found = b.fields(b.op("unique", b.of_rank(x, 1), sorted=False, return_counts=counts))
-    values, inverse, count = found[0], found[2], found[3]
+    fields = b.fields(b.op("unique", b.of_rank(x, 1), sorted=False, return_counts=counts))
+    values, inverse, count = fields[0], fields[2], fields[3]
     zero, one = b.const(np.array([0])), b.const(np.array([1]))
 
     def front(v: Expr) -> Expr:
-        made: Expr = b.op("dyn.strided_slice", v, zero, b.cast(count, "int64"), one, begin=None, end=None, strides=None, axes=None)
-        return made
+        cut_front: Expr = b.op(
+            "dyn.strided_slice", v, zero, b.cast(count, "int64"), one, begin=None, end=None, strides=None, axes=None
+        )
+        return cut_front
 
     results = [front(values), b.cast(inverse, dtype)]
-    return [*results, b.cast(front(found[4]), dtype)] if counts else results
+    return [*results, b.cast(front(fields[4]), dtype)] if counts else results
 
 
 def unravel_index(n: Node, at: Expr, shape: Expr) -> Any:
@@ -206,15 +208,15 @@ def sparse_to_dense(n: Node, places: Expr, shape: Expr, values: Expr, default: E
     count = b.extent(places, 0, "the number of places")
     if b.rank(values) == 0:
         values = b.op("broadcast_to", values, shape=(count,))
-    whole = b.op("full", b.scalar(default), shape=sizes, dtype=b.dtype(values))
-    return b.op("scatter_nd", whole, b.transpose(places, (1, 0)), values, mode="update")
+    base = b.op("full", b.scalar(default), shape=sizes, dtype=b.dtype(values))
+    return b.op("scatter_nd", base, b.transpose(places, (1, 0)), values, mode="update")
 
 
 def _dense(n: Node, places: Expr, values: Expr, sizes: list[int]) -> Expr:
     b = n.b
     zeros = b.op("zeros", shape=sizes, dtype=b.dtype(values))
-    made: Expr = b.op("scatter_nd", zeros, b.transpose(places, (1, 0)), values, mode="add")
-    return made
+    dense: Expr = b.op("scatter_nd", zeros, b.transpose(places, (1, 0)), values, mode="add")
+    return dense
 
 
 def sparse_matmul(n: Node, places: Expr, values: Expr, shape: Expr, y: Expr) -> Any:
@@ -256,8 +258,8 @@ def fill_empty_rows(n: Node, places: Expr, values: Expr, shape: Expr, default: E
     keys = [b.op("multiply", v, b.const(1 << 32, "int64")) for v in (row, at)]
     order = b.op("argsort", b.concat([b.op("add", keys[0], numbers), keys[1]], 0), axis=0, dtype="int64")
     filled = b.op("take", b.reshape(default, [1]), zero, axis=0)
-    found = [b.op("take", b.concat(pair, 0), order, axis=0) for pair in ([places, added], [values, filled])]
-    return [*found, empty, b.op("take", b.op("argsort", order, axis=0, dtype="int64"), numbers, axis=0)]
+    entries = [b.op("take", b.concat(pair, 0), order, axis=0) for pair in ([places, added], [values, filled])]
+    return [*entries, empty, b.op("take", b.op("argsort", order, axis=0, dtype="int64"), numbers, axis=0)]
 
 
 RULES = (

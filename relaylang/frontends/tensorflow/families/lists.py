@@ -31,8 +31,8 @@ def _number(n: Node, x: Value) -> Expr:
 def array(n: Node, size: Value) -> Any:
     """The handle, and the flow."""
     dtype = n.dtype("dtype")
-    made = items.reserved(n.b, dtype, n.shape("element_shape"), _number(n, size), n.bool("dynamic_size"))
-    return [Handle(dtype), made]
+    storage = items.reserved(n.b, dtype, n.shape("element_shape"), _number(n, size), n.bool("dynamic_size"))
+    return [Handle(dtype), storage]
 
 
 # ---- TensorLists
@@ -70,8 +70,8 @@ def pop(n: Node, xs: Value, shape: Value) -> Any:
 
 def stack(n: Node, xs: Value, shape: Value) -> Any:
     xs, stated = _list(xs), _shape(n, shape)
-    made = items.stacked(n.b, xs if xs.shape is not None else replace(xs, shape=stated))
-    return [n.b.refine(made, [None, *[d if isinstance(d, int) else None for d in stated]]) if stated is not None else made]
+    stacked = items.stacked(n.b, xs if xs.shape is not None else replace(xs, shape=stated))
+    return [n.b.refine(stacked, [None, *[d if isinstance(d, int) else None for d in stated]]) if stated is not None else stacked]
 
 
 def length(n: Node, xs: Value) -> Any:

@@ -24,8 +24,8 @@ def matmul(n: Node, x: Expr, y: Expr) -> Any:
 def batch_matmul(n: Node, x: Expr, y: Expr) -> Any:
     """Batches broadcast. Whole numbers of 8 bits may add up in int32."""
     b = n.b
-    made = nn.matmul(b, _turned(n, x, n.bool("adj_x")), _turned(n, y, n.bool("adj_y")), n.dtype("Tout") if n.has("Tout") else None)
-    return made
+    product = nn.matmul(b, _turned(n, x, n.bool("adj_x")), _turned(n, y, n.bool("adj_y")), n.dtype("Tout") if n.has("Tout") else None)
+    return product
 
 
 RULES = (

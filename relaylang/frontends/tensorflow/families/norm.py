@@ -15,14 +15,14 @@ def fused_batch_norm(n: Node, x: Expr, scale: Expr, offset: Expr, mean: Expr, va
     layout = n.choice("data_format", "NHWC", ("NHWC", "NCHW", "NDHWC", "NCDHW"))
     axis = 1 if layout.startswith("NC") else b.rank(x) - 1
     if not n.bool("is_training", True):
-        made = b.op("nn.batch_norm", x, scale, offset, mean, variance, axis=axis, epsilon=epsilon, center=True, scale=True)
-        return [b.fields(made)[0], mean, variance]
+        normalised = b.op("nn.batch_norm", x, scale, offset, mean, variance, axis=axis, epsilon=epsilon, center=True, scale=True)
+        return [b.fields(normalised)[0], mean, variance]
     others = [a for a in range(b.rank(x)) if a != axis]
     wide = b.cast(x, "float32") if b.dtype(x) in ("float16", "bfloat16") else x
     apart, spread = nn.moments(b, wide, others)
     shape = [b.unsqueeze(v, others) for v in (scale, offset)]
-    made = b.op("multiply", apart, b.op("rsqrt", b.op("add", spread, epsilon)))
-    made = b.cast(b.op("add", b.op("multiply", made, shape[0]), shape[1]), b.dtype(x))
+    normalised = b.op("multiply", apart, b.op("rsqrt", b.op("add", spread, epsilon)))
+    normalised = b.cast(b.op("add", b.op("multiply", normalised, shape[0]), shape[1]), b.dtype(x))
     count = 1
     for a in others:
         count *= b.extent(x, a, "an extent of a batch in training")
@@ -34,14 +34,14 @@ def fused_batch_norm(n: Node, x: Expr, scale: Expr, offset: Expr, mean: Expr, va
     if factor != 1.0:
         old = [mean, variance]
         results = [b.op("add", b.op("multiply", o, 1 - factor), b.op("multiply", r, factor)) for o, r in zip(old, results)]
-    return [made, *results]
+    return [normalised, *results]
 
 
 def global_normalization(n: Node, x: Expr, mean: Expr, variance: Expr, beta: Expr, gamma: Expr) -> Any:
     b = n.b
     attrs = {"axis": 3, "epsilon": n.float("variance_epsilon"), "center": True, "scale": n.bool("scale_after_normalization")}
-    made = b.op("nn.batch_norm", x, gamma, beta, mean, variance, **attrs)
-    return b.fields(made)[0]
+    normalised = b.op("nn.batch_norm", x, gamma, beta, mean, variance, **attrs)
+    return b.fields(normalised)[0]
 
 
 def local_response(n: Node, x: Expr) -> Any:

@@ -40,9 +40,9 @@ def _fake(n: Node, x: Expr, low: np.ndarray, high: np.ndarray) -> Any:
     shift = np.floor(-first * inverse + np.float32(0.5))
     held = b.op("minimum", b.op("maximum", x, b.const(first)), b.const(last))
     steps = b.op("multiply", b.op("subtract", held, b.const(first)), b.const(inverse))
-    made = b.op("floor", b.op("add", b.op("subtract", steps, b.const(shift)), np.float32(0.5)))
-    made = b.op("multiply", made, b.const(scale))
-    return b.op("multiply", made, b.const((~none).astype("float32"))) if none.any() else made
+    rounded = b.op("floor", b.op("add", b.op("subtract", steps, b.const(shift)), np.float32(0.5)))
+    rounded = b.op("multiply", rounded, b.const(scale))
+    return b.op("multiply", rounded, b.const((~none).astype("float32"))) if none.any() else rounded
 
 
 def fake_quant(n: Node, x: Expr, low: Expr, high: Expr) -> Any:
@@ -65,10 +65,10 @@ def _scale(low: float, high: float, kind: str, narrow: bool) -> float:
     """The numbers of a step of 1, of ranges around 0: the greatest that lets both ends fit."""
     least, most = limits(kind)
     least += narrow
-    found = [end / real for end, real in ((least, low), (most, high)) if end * real > 0]
-    if not found:
+    factors = [end / real for end, real in ((least, low), (most, high)) if end * real > 0]
+    if not factors:
         raise Malformed(f"its range goes from {low} to {high}")
-    return min(found)
+    return min(factors)
 
 
 def quantize(n: Node, x: Expr, low: Expr, high: Expr) -> Any:
@@ -91,8 +91,8 @@ def quantize(n: Node, x: Expr, low: Expr, high: Expr) -> Any:
         high_end = float(np.float32(most / float(factor)))
         held = b.op("clip", x, a_min=low_end, a_max=high_end)
         steps = b.op("multiply", held, factor)
-        made = round_even(b, steps) if even else b.op("round", steps)
-        return [b.cast(made, kind), b.const(np.float32(low_end)), b.const(np.float32(high_end))]
+        rounded = round_even(b, steps) if even else b.op("round", steps)
+        return [b.cast(rounded, kind), b.const(np.float32(low_end)), b.const(np.float32(high_end))]
     if mode == "MIN_FIRST":
         raise Unsupported("its mode is MIN_FIRST")
     factor = np.float32((most - least) / (last - first))
@@ -100,8 +100,8 @@ def quantize(n: Node, x: Expr, low: Expr, high: Expr) -> Any:
     steps = b.op("multiply", held, factor)
     if least < 0:
         steps = b.op("subtract", steps, np.float32((most - least + 1) / 2))
-    made = b.op("round", steps)
-    return [b.cast(made, kind), b.const(np.float32(first)), b.const(np.float32(last))]
+    rounded = b.op("round", steps)
+    return [b.cast(rounded, kind), b.const(np.float32(first)), b.const(np.float32(last))]
 
 
 def dequantize(n: Node, x: Expr, low: Expr, high: Expr) -> Any:
@@ -158,8 +158,8 @@ def there_and_back(n: Node, x: Expr, low: Expr | None = None, high: Expr | None 
     held = b.op("minimum", b.op("maximum", x, ends[0]), ends[1])
     steps = b.op("multiply", held, step)
     up = n.choice("round_mode", "HALF_TO_EVEN", ("HALF_TO_EVEN", "HALF_UP")) == "HALF_UP"
-    made = b.op("floor", b.op("add", steps, np.float32(0.5))) if up else round_even(b, steps)
-    return b.op("multiply", made, inverse)
+    rounded = b.op("floor", b.op("add", steps, np.float32(0.5))) if up else round_even(b, steps)
+    return b.op("multiply", rounded, inverse)
 
 
 RULES = (

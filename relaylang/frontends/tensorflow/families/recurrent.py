@@ -72,9 +72,9 @@ def lstm(n: Node, most: Expr, x: Expr, cell: Expr, hidden: Expr, w: Expr, wci: E
     sums = b.reshape(b.op("add", matmul(b, rows, upper), bias), [count, -1, 4 * units])
 
     def step(now: Expr, before: list[Expr]) -> list[Expr]:
-        whole = b.op("add", now, matmul(b, before[2], lower))
-        made = _step(n, whole, before[1], peepholes, forget, limit, second)
-        return [b.concat(made, 1), made[1], made[6]]
+        products = b.op("add", now, matmul(b, before[2], lower))
+        cell = _step(n, products, before[1], peepholes, forget, limit, second)
+        return [b.concat(cell, 1), cell[1], cell[6]]
 
     start = b.concat([cell] * 7, 1)
     outputs, _ = recurrence(b, sums, [start, cell, hidden], step)
@@ -92,8 +92,8 @@ def gru_cell(n: Node, x: Expr, hidden: Expr, w: Expr, wc: Expr, bias: Expr, bias
     _weights(n, wc, bias_c, depth, units, 1)
     gates = b.op("sigmoid", b.op("add", matmul(b, b.concat([x, hidden], 1), w), bias))
     r, u = b.fields(b.op("split", gates, indices_or_sections=2, axis=1))
-    whole = b.concat([x, b.op("multiply", hidden, r)], 1)
-    c = b.op("tanh", b.op("add", matmul(b, whole, wc), bias_c))
+    joined = b.concat([x, b.op("multiply", hidden, r)], 1)
+    c = b.op("tanh", b.op("add", matmul(b, joined, wc), bias_c))
     rest = b.op("multiply", b.op("subtract", b.const(1.0, b.dtype(u)), u), c)
     return [r, u, c, b.op("add", b.op("multiply", u, hidden), rest)]
 

@@ -60,8 +60,8 @@ def running(op: str) -> Callable[..., Any]:
         place = n.axis_of(axis, b.rank(x))
         back = n.bool("reverse")
         x = b.op("reverse", x, axis=place) if back else x
-        made = b.op(op, x, axis=place, exclusive=n.bool("exclusive"), dtype=b.dtype(x))
-        return b.op("reverse", made, axis=place) if back else made
+        totals = b.op(op, x, axis=place, exclusive=n.bool("exclusive"), dtype=b.dtype(x))
+        return b.op("reverse", totals, axis=place) if back else totals
 
     return convert
 
@@ -76,8 +76,8 @@ def top_k(n: Node, x: Expr, k: Expr | None = None) -> Any:
     if not count:
         shape = [*b.static_shape(x)[:-1], 0]
         return [b.const(b.arrays.zeros(shape), b.dtype(x)), b.const(b.arrays.zeros(shape), "int32")]
-    made = b.fields(b.op("topk", x, k=count, axis=-1, ret_type="both", is_ascend=False, dtype="int32"))
-    return [made[0], b.cast(made[1], n.dtype("index_type", "int32"))]
+    top = b.fields(b.op("topk", x, k=count, axis=-1, ret_type="both", is_ascend=False, dtype="int32"))
+    return [top[0], b.cast(top[1], n.dtype("index_type", "int32"))]
 
 
 def in_top_k(n: Node, predictions: Expr, targets: Expr, k: Expr | None = None) -> Any:

@@ -114,10 +114,10 @@ def _pairs(n: Node, x: Expr, widths: Expr) -> list[tuple[int, int]] | None:
         return None
     if len(known) != 2 * n.b.rank(x):
         raise Malformed(f"it has {len(known)} widths of padding for {int(n.b.rank(x))} axes")
-    given = [int(d) for d in known if d is not None]
-    if min(given, default=0) < 0:
-        raise Malformed(f"its padding has the width {min(given)}")
-    return list(zip(given[::2], given[1::2]))
+    amounts = [int(d) for d in known if d is not None]
+    if min(amounts, default=0) < 0:
+        raise Malformed(f"its padding has the width {min(amounts)}")
+    return list(zip(amounts[::2], amounts[1::2]))
 
 
 def pad(n: Node, x: Expr, widths: Expr, value: Expr | None = None) -> Any:
@@ -144,17 +144,17 @@ def tile(n: Node, x: Expr, counts: Expr) -> Any:
         return b.op("tile", x, reps=[int(r) for r in known if r is not None]) if known else [x]
     if b.extent(counts, 0) > _DEEPEST:
         raise Unsupported(f"its result has {b.extent(counts, 0)} axes")
-    made = b.op("dyn.tile", x, counts, reps=None)
+    tiled = b.op("dyn.tile", x, counts, reps=None)
     sizes = [r * d if r is not None and isinstance(d, int) else None for r, d in zip(known or [], b.shape(x))]
-    return b.refine(made, sizes) if sizes else made
+    return b.refine(tiled, sizes) if sizes else tiled
 
 
 def fill(n: Node, dims: Expr, value: Expr) -> Any:
     b = n.b
     known, value = b.known(dims), b.scalar(value)
     if known is None or None in known:
-        made = b.op("dyn.full", value, dims, dtype=b.dtype(value))
-        return b.refine(made, known) if known is not None else made
+        filled = b.op("dyn.full", value, dims, dtype=b.dtype(value))
+        return b.refine(filled, known) if known is not None else filled
     return b.op("full", value, shape=[int(d) for d in known if d is not None], dtype=b.dtype(value))
 
 
@@ -200,11 +200,11 @@ def broadcast_args(n: Node, first: Expr, second: Expr) -> Any:
     longest = max(b.extent(p, 0) for p in (first, second))
     if longest > _DEEPEST:
         raise Unsupported(f"its shapes have {longest} axes")
-    whole = []
+    aligned = []
     for part in (first, second):
         missing = longest - b.extent(part, 0)
-        whole.append(b.concat([b.const(b.arrays.ones(missing), b.dtype(part)), part], 0) if missing else part)
-    return b.op("where", b.op("equal", whole[0], 1), whole[1], whole[0])
+        aligned.append(b.concat([b.const(b.arrays.ones(missing), b.dtype(part)), part], 0) if missing else part)
+    return b.op("where", b.op("equal", aligned[0], 1), aligned[1], aligned[0])
 
 
 def blocks(op: str) -> Callable[..., Any]:
@@ -219,8 +219,8 @@ def blocks(op: str) -> Callable[..., Any]:
 
 
 def _rows(n: Node, x: Expr, what: str) -> list[list[int]]:
-    given = n.ints_of(x, what)
-    return [given[i : i + 2] for i in range(0, len(given), 2)]
+    numbers = n.ints_of(x, what)
+    return [numbers[i : i + 2] for i in range(0, len(numbers), 2)]
 
 
 def _blocks(n: Node, op: str, x: Expr, block: Expr | None, **widths: list[list[int]]) -> Any:
@@ -313,8 +313,8 @@ def matrix_diag(
     known = [s if s >= 0 else least[i] for i, s in enumerate(sizes)]
     if min(known[0] - max(-at, 0), known[1] - max(at, 0)) != extent:
         raise Malformed(f"its diagonal of {extent} elements does not fit matrices of {known}")
-    whole = b.op("full", _padding(n, x, value), shape=[*b.static_shape(x)[:-1], *known], dtype=b.dtype(x))
-    return b.op("matrix_set_diag", whole, x, k1=at, k2=at)
+    base = b.op("full", _padding(n, x, value), shape=[*b.static_shape(x)[:-1], *known], dtype=b.dtype(x))
+    return b.op("matrix_set_diag", base, x, k1=at, k2=at)
 
 
 def matrix_set_diag(n: Node, x: Expr, diagonal: Expr, k: Expr | None = None) -> Any:

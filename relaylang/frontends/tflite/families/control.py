@@ -20,17 +20,17 @@ def _operands(n: Node, first: int = 0) -> list[Any]:
 def if_(n: Node) -> Any:
     """A condition that is known leaves one branch. Variables that a branch assigns are results of both."""
     b, importer, o = n.b, n.importer, n.options
-    cond, given = b.scalar(n.x(0)), _operands(n, 1)
+    cond, operands = b.scalar(n.x(0)), _operands(n, 1)
     graphs = [o["then_subgraph_index"], o["else_subgraph_index"]]
     known = b.value(cond)
     if known is not None:
-        return importer.convert_subgraph(n, graphs[0 if bool(known) else 1], given)
-    changed = list(dict.fromkeys(v for g in graphs for v in importer.assigned_by(g, given)))
+        return importer.convert_subgraph(n, graphs[0 if bool(known) else 1], operands)
+    changed = list(dict.fromkeys(v for g in graphs for v in importer.assigned_by(g, operands)))
     before = [importer.read(v) for v in changed]
     branches = []
     for graph in graphs:
         importer.assign(changed, before)
-        results = importer.convert_subgraph(n, graph, given)
+        results = importer.convert_subgraph(n, graph, operands)
         branches.append([*results, *[importer.read(v) for v in changed]])
     results = _chosen(n, cond, *branches)
     importer.assign(changed, results[len(results) - len(changed) :])
@@ -48,8 +48,8 @@ def _chosen(n: Node, cond: Expr, then: list[Any], other: list[Any]) -> list[Any]
     if len(at) == 1:
         results[at[0]] = b.if_(cond, then[at[0]], other[at[0]])
     elif at:
-        whole = b.if_(cond, b.tuple([then[i] for i in at]), b.tuple([other[i] for i in at]))
-        for i, x in zip(at, b.fields(whole)):
+        branch = b.if_(cond, b.tuple([then[i] for i in at]), b.tuple([other[i] for i in at]))
+        for i, x in zip(at, b.fields(branch)):
             results[i] = x
     return results
 
@@ -57,39 +57,39 @@ def _chosen(n: Node, cond: Expr, then: list[Any], other: list[Any]) -> list[Any]
 def while_(n: Node) -> Any:
     """A loop of known turns is written out. Variables that the body assigns are loop variables, too."""
     b, importer, o = n.b, n.importer, n.options
-    given = _operands(n)
+    operands = _operands(n)
     cond, body = o["cond_subgraph_index"], o["body_subgraph_index"]
-    if importer.assigned_by(cond, given):
+    if importer.assigned_by(cond, operands):
         raise Unsupported("its condition assigns a variable")
-    changed = list(importer.assigned_by(body, given))
+    changed = list(importer.assigned_by(body, operands))
     before = [importer.read(v) for v in changed]
-    written = _written_out(n, cond, body, given)
+    written = _written_out(n, cond, body, operands)
     if written is not None:
         return written
     importer.assign(changed, before)
-    at = [i for i, x in enumerate(given) if isinstance(x, Expr)]
-    if not all(isinstance(x, (Expr, Variable)) for x in given):
+    at = [i for i, x in enumerate(operands) if isinstance(x, Expr)]
+    if not all(isinstance(x, (Expr, Variable)) for x in operands):
         raise Unsupported("its variables are complex numbers")
 
     def filled(values: Sequence[Expr]) -> list[Any]:
         importer.assign(changed, values[len(at) :])
-        whole = list(given)
+        variables = list(operands)
         for i, x in zip(at, values):
-            whole[i] = x
-        return whole
+            variables[i] = x
+        return variables
 
     def test(values: list[Expr]) -> Expr:
         return b.scalar(importer.convert_subgraph(n, cond, filled(values))[0])
 
     def turn(values: list[Expr]) -> list[Expr]:
         results = importer.convert_subgraph(n, body, filled(values))
-        if any(results[i] != x for i, x in enumerate(given) if i not in at):
+        if any(results[i] != x for i, x in enumerate(operands) if i not in at):
             raise Unsupported("its body gives other variables")
         return [*[n.refined(results[i], i) for i in at], *[importer.read(v) for v in changed]]
 
     names = [importer.tensor_name(body, i) for i in at] + [v.name for v in changed]
-    found = while_loop(b, test, turn, [*[given[i] for i in at], *before], names)
-    results = filled(found)
+    variables = while_loop(b, test, turn, [*[operands[i] for i in at], *before], names)
+    results = filled(variables)
     return results
 
 

@@ -32,11 +32,11 @@ def _float_weights(n: Node, index: int, order: tuple[int, ...]) -> Expr:
     return n.b.transpose(n.real(index), order)
 
 
-def _with_bias(n: Node, made: Expr, index: int, axis: int = -1) -> Any:
+def _with_bias(n: Node, sums: Expr, index: int, axis: int = -1) -> Any:
     if not n.has(index):
-        return made
-    bias = n.real(index) if n.b.dtype(made).startswith("float") else n.b.cast(n.x(index), n.b.dtype(made))
-    return n.b.op("nn.bias_add", made, bias, axis=axis)
+        return sums
+    bias = n.real(index) if n.b.dtype(sums).startswith("float") else n.b.cast(n.x(index), n.b.dtype(sums))
+    return n.b.op("nn.bias_add", sums, bias, axis=axis)
 
 
 def _products(n: Node, data: int, weight: int) -> list[Expr]:
@@ -47,14 +47,14 @@ def _products(n: Node, data: int, weight: int) -> list[Expr]:
     return [zero, w_zero if right.zero_points.any() else n.b.const(0, "int32"), scale, w_scale]
 
 
-def _requantized(n: Node, made: Expr, axis: int, data: int = 0) -> Any:
+def _requantized(n: Node, sums: Expr, axis: int, data: int = 0) -> Any:
     """An accumulator as the result is stored, held to what the activation allows."""
     left, right = n.q(data), n.q(1)
     if n.q_out() is None or left is None or right is None:
         raise Unsupported("its operands are quantised, and its result is not")
     scale = left.scales.astype(np.float64) * right.scales
-    wide = n.b.dtype(made) == "int64" and not (n.operator.name == "FULLY_CONNECTED" and _fits(n))
-    return n.held(shifted(n, made, scale) if wide else requantized(n, made, scale, axis=axis))
+    wide = n.b.dtype(sums) == "int64" and not (n.operator.name == "FULLY_CONNECTED" and _fits(n))
+    return n.held(shifted(n, sums, scale) if wide else requantized(n, sums, scale, axis=axis))
 
 
 def _integers(n: Node) -> bool:
@@ -72,8 +72,8 @@ def _fits(n: Node) -> bool:
 
 def _sums(n: Node, data: int, bias: int) -> str:
     """The type of a layer's sums. TensorFlow Lite adds products of int16 up as the bias is stored; without one it differs."""
-    given = n.b.dtype(n.x(bias)) if n.has(bias) else "int32" if n.operator.name == "FULLY_CONNECTED" else "int64"
-    wide = n.b.dtype(n.x(data)) == "int16" and given != "int32"
+    stored = n.b.dtype(n.x(bias)) if n.has(bias) else "int32" if n.operator.name == "FULLY_CONNECTED" else "int64"
+    wide = n.b.dtype(n.x(data)) == "int16" and stored != "int32"
     return "int64" if wide else "int32"
 
 
@@ -106,14 +106,14 @@ def _hybrid_conv(n: Node, weights: Expr, attrs: dict[str, Any]) -> Any:
     b, q = n.b, n.q(1)
     assert q is not None
     apart = n.operator.name == "DEPTHWISE_CONV_2D" or attrs["groups"] > 1 or bool((q.scales != q.scales[0]).any())
-    whole, scale = rounded(b, n.x(0), asymmetric=apart)
-    sums = b.op("nn.conv2d", whole, b.cast(b.cast(weights, "int8"), b.dtype(whole)), out_dtype="int32", **attrs)
+    integers, scale = rounded(b, n.x(0), asymmetric=apart)
+    sums = b.op("nn.conv2d", integers, b.cast(b.cast(weights, "int8"), b.dtype(integers)), out_dtype="int32", **attrs)
     return n.result(_with_bias(n, scaled(b, sums, scale, q.scales), 2))
 
 
 def _integer_conv(n: Node, weights: Expr, attrs: dict[str, Any]) -> Any:
-    made = n.b.op("qnn.conv2d", n.x(0), weights, *_products(n, 0, 1), out_dtype=_sums(n, 0, 2), **attrs)
-    return _requantized(n, _with_bias(n, made, 2), 3)
+    sums = n.b.op("qnn.conv2d", n.x(0), weights, *_products(n, 0, 1), out_dtype=_sums(n, 0, 2), **attrs)
+    return _requantized(n, _with_bias(n, sums, 2), 3)
 
 
 def depthwise_conv_2d(n: Node) -> Any:
@@ -132,17 +132,19 @@ def depthwise_conv_2d(n: Node) -> Any:
     if shape[0] != 1 or not channels or shape[3] % channels:
         raise Malformed(f"its operand has {channels} channels, and its weights have the shape {tuple(shape)}")
     multiplier = shape[3] // channels
-    made = [*shape[1:3], channels, multiplier]
+    kernel_shape = [*shape[1:3], channels, multiplier]
     value, tensor = b.value(n.x(1)), n.ins[1]
     if _integers(n):
-        weights = b.weight(tensor.name, value.reshape(made)) if value is not None and tensor else b.reshape(n.x(1), made)
+        weights = (
+            b.weight(tensor.name, value.reshape(kernel_shape)) if value is not None and tensor else b.reshape(n.x(1), kernel_shape)
+        )
         return _integer_conv(n, weights, attrs)
     if is_hybrid(n, 1) and value is not None and tensor is not None:
-        return _hybrid_conv(n, b.weight(tensor.name, value.reshape(made)), attrs)
+        return _hybrid_conv(n, b.weight(tensor.name, value.reshape(kernel_shape)), attrs)
     if value is not None and n.q(1) is None and tensor is not None:
-        weights = b.weight(tensor.name, value.reshape(made))
+        weights = b.weight(tensor.name, value.reshape(kernel_shape))
     else:
-        weights = b.reshape(n.real(1), made)
+        weights = b.reshape(n.real(1), kernel_shape)
     return n.result(_with_bias(n, b.op("nn.conv2d", n.real(0), weights, **attrs), 2))
 
 
@@ -154,21 +156,21 @@ def transpose_conv(n: Node) -> Any:
     if n.q(1) is not None and n.q(2) is not None:
         weights = _weights(n, 1, (1, 2, 3, 0))
         operands, sums = _products(n, 2, 1), _sums(n, 2, 3)
-        made = transposed(n, n.x(2), weights, shape, wanted[1:3], _strides(n), quantised=operands, sums=sums)
-        made = b.op("nn.bias_add", made, n.x(3), axis=3) if n.has(3) else made
-        return _requantized(n, made, 3, data=2)
+        conv = transposed(n, n.x(2), weights, shape, wanted[1:3], _strides(n), quantised=operands, sums=sums)
+        conv = b.op("nn.bias_add", conv, n.x(3), axis=3) if n.has(3) else conv
+        return _requantized(n, conv, 3, data=2)
     right = n.q(1)
     if n.q(2) is None and right is not None and is_hybrid(n, 1):
-        whole, scale = rounded(b, n.x(2), asymmetric=True)
+        integers, scale = rounded(b, n.x(2), asymmetric=True)
         plain = [b.const(0, "int32"), b.const(0, "int32"), b.const(1.0, "float32"), b.const(1.0, "float32")]
         weights = _weights(n, 1, (1, 2, 3, 0))
-        sums = transposed(n, whole, weights, shape, wanted[1:3], _strides(n), quantised=plain)
-        made = scaled(b, sums, scale, right.scales)
-        return n.result(b.op("nn.bias_add", made, n.real(3), axis=3) if n.has(3) else made)
-    made = transposed(n, n.real(2), b.transpose(n.real(1), (3, 0, 1, 2)), shape, wanted[1:3], _strides(n))
+        sums = transposed(n, integers, weights, shape, wanted[1:3], _strides(n), quantised=plain)
+        conv = scaled(b, sums, scale, right.scales)
+        return n.result(b.op("nn.bias_add", conv, n.real(3), axis=3) if n.has(3) else conv)
+    conv = transposed(n, n.real(2), b.transpose(n.real(1), (3, 0, 1, 2)), shape, wanted[1:3], _strides(n))
     if n.has(3):
-        made = b.op("nn.bias_add", made, n.real(3), axis=3)
-    return n.result(made)
+        conv = b.op("nn.bias_add", conv, n.real(3), axis=3)
+    return n.result(conv)
 
 
 def _strides(n: Node) -> tuple[int, int]:
@@ -207,8 +209,8 @@ def transposed(
         layouts = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
         return b.op("qnn.conv2d_transpose", x, weights, *quantised, **attrs, **layouts, out_dtype=sums)
     planes = b.transpose(x, (0, 3, 1, 2))
-    made = b.op("nn.conv2d_transpose", planes, weights, **attrs, data_layout="NCHW", kernel_layout="IOHW", out_dtype="")
-    return b.transpose(made, (0, 2, 3, 1))
+    conv = b.op("nn.conv2d_transpose", planes, weights, **attrs, data_layout="NCHW", kernel_layout="IOHW", out_dtype="")
+    return b.transpose(conv, (0, 2, 3, 1))
 
 
 def fully_connected(n: Node) -> Any:
@@ -221,14 +223,14 @@ def fully_connected(n: Node) -> Any:
     integers = _integers(n)
     data = b.reshape(n.x(0) if integers else n.real(0), [-1, depth])
     if integers:
-        made = b.op("qnn.dense", data, n.x(1), *_products(n, 0, 1), units=units, out_dtype=_sums(n, 0, 2))
-        made = _requantized(n, _with_bias(n, made, 2), 1)
+        sums = b.op("qnn.dense", data, n.x(1), *_products(n, 0, 1), units=units, out_dtype=_sums(n, 0, 2))
+        sums = _requantized(n, _with_bias(n, sums, 2), 1)
     else:
         by = matrix(n, [1]) if is_hybrid(n, 1) else Matrix(n.real(1))
-        made = _with_bias(n, product(n, data, by), 2)
+        sums = _with_bias(n, product(n, data, by), 2)
     if n.options.get("keep_num_dims"):
-        made = b.reshape(made, [-1 if not isinstance(d, int) else int(d) for d in front] + [units])
-    return made if integers else n.result(made)
+        sums = b.reshape(sums, [-1 if not isinstance(d, int) else int(d) for d in front] + [units])
+    return sums if integers else n.result(sums)
 
 
 def _turned(n: Node, index: int, x: Expr) -> Expr:
@@ -251,10 +253,10 @@ def batch_matmul(n: Node) -> Any:
         flat = [b.reshape(v, [-1, *b.static_shape(v)[-2:]]) for v in (x, y)]
         plain = {"transpose_a": False, "transpose_b": False}
         if wide:
-            made = b.op("nn.batch_matmul", *[b.cast(v, "int64") for v in flat], **plain, out_dtype="int64")
+            sums = b.op("nn.batch_matmul", *[b.cast(v, "int64") for v in flat], **plain, out_dtype="int64")
         else:
-            made = b.op("qnn.batch_matmul", *flat, *_products(n, 0, 1), **plain, out_dtype="int32")
-        return b.reshape(_requantized(n, made, -1), [*b.static_shape(x)[:-1], b.extent(y, -1)])
+            sums = b.op("qnn.batch_matmul", *flat, *_products(n, 0, 1), **plain, out_dtype="int32")
+        return b.reshape(_requantized(n, sums, -1), [*b.static_shape(x)[:-1], b.extent(y, -1)])
     return n.result(matmul(b, _turned(n, 0, n.real(0)), _turned(n, 1, n.real(1))))
 
 
@@ -275,9 +277,9 @@ def average_pool(n: Node) -> Any:
     """A window over the whole picture is a sum. (qnn.avg_pool2d rounds towards 0, which would make each mean smaller.)"""
     b, attrs = n.b, _pool_attrs(n)
     if attrs["pool_size"] == b.shape(n.x(0))[1:3] and not any(attrs["padding"]):
-        made = added(n, (1, 2), True, mean=True)
-        if made is not None:
-            return n.held(made)
+        mean = added(n, (1, 2), True, mean=True)
+        if mean is not None:
+            return n.held(mean)
     if is_whole(n, 0) and n.same_scales():
         # TensorFlow Lite averages the stored numbers, and rounds halves away from zero.
         return n.held(n.stored(b.op("nn.avg_pool2d", n.numbers(0), count_include_pad=False, **attrs)))

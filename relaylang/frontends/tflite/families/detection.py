@@ -26,7 +26,7 @@ def _first(b: Builder, x: Expr, count: int) -> Expr:
 
 def _chosen(b: Builder, boxes: Expr, scores: Expr, most: int, overlap: Expr, least: Expr) -> tuple[Expr, Expr]:
     """The rows of `most` boxes, 0 behind the last one, and their number."""
-    made = b.op(
+    selected = b.op(
         "vision.all_class_non_max_suppression",
         b.unsqueeze(boxes, [0]),
         b.unsqueeze(scores, [0, 1]),
@@ -35,7 +35,7 @@ def _chosen(b: Builder, boxes: Expr, scores: Expr, most: int, overlap: Expr, lea
         least,
         output_format="onnx",
     )
-    rows, count = b.fields(made)[:2]
+    rows, count = b.fields(selected)[:2]
     rows = b.squeeze(b.slice(rows, [2], [3], [1]), [1])
     return b.cast(_first(b, rows, most), "int32"), b.cast(b.scalar(count), "int32")
 
@@ -92,7 +92,7 @@ def detection_postprocess(n: Node) -> Any:
     most, classes = int(o["max_detections"]), int(o["num_classes"])
     boxes, scores = _decoded(n, o), n.real(1)
     if o.get("use_regular_nms"):
-        made = b.op(
+        selected = b.op(
             "vision.regular_non_max_suppression",
             b.unsqueeze(boxes, [0]),
             scores,
@@ -102,11 +102,13 @@ def detection_postprocess(n: Node) -> Any:
             iou_threshold=float(o["nms_iou_threshold"]),
             score_threshold=float(o["nms_score_threshold"]),
         )
-        *found, count = b.fields(made)
+        *detections, count = b.fields(selected)
         extra = most * (int(o["max_classes_per_detection"]) - 1)
-        pads = [[[0, 0], [0, extra], *[[0, 0]] * (b.rank(x) - 2)] for x in found]
-        found = [b.op("nn.pad", x, b.const(0.0, "float32"), pad_width=p) for x, p in zip(found, pads)] if extra > 0 else found
-        return [*found, b.cast(count, "float32")]
+        pads = [[[0, 0], [0, extra], *[[0, 0]] * (b.rank(x) - 2)] for x in detections]
+        detections = (
+            [b.op("nn.pad", x, b.const(0.0, "float32"), pad_width=p) for x, p in zip(detections, pads)] if extra > 0 else detections
+        )
+        return [*detections, b.cast(count, "float32")]
     return _fast(n, boxes, scores, o, most, classes)
 
 
@@ -114,21 +116,23 @@ def _fast(n: Node, boxes: Expr, scores: Expr, o: dict[str, Any], most: int, clas
     """One selection by the best class of each box; some classes of each chosen box are results."""
     b = n.b
     each = int(o["max_classes_per_detection"])
-    whole = b.squeeze(scores, [0])
-    whole = b.slice(whole, [b.extent(whole, 1) - classes], [b.extent(whole, 1)], [1])
-    best, numbers = b.fields(b.op("topk", whole, k=min(each, classes), axis=-1, ret_type="both", is_ascend=False, dtype="int32"))
+    class_scores = b.squeeze(scores, [0])
+    class_scores = b.slice(class_scores, [b.extent(class_scores, 1) - classes], [b.extent(class_scores, 1)], [1])
+    best, numbers = b.fields(
+        b.op("topk", class_scores, k=min(each, classes), axis=-1, ret_type="both", is_ascend=False, dtype="int32")
+    )
     # A box stays at the least score itself, and goes beyond the overlap, not at it.
     overlap = np.nextafter(np.float32(o["nms_iou_threshold"]), np.float32(np.inf))
     least = np.nextafter(np.float32(o["nms_score_threshold"]), np.float32(-np.inf))
-    top = b.op("max", whole, axis=(1,))
+    top = b.op("max", class_scores, axis=(1,))
     rows, count = _chosen(b, boxes, top, most, b.const(overlap), b.const(least))
     rows = b.cast(rows, "int32")
     kept = b.unsqueeze(b.op("less", counted(b, most), count), [1])
 
     def picked(x: Expr) -> Expr:
-        made = b.op("where", kept, b.op("take", x, rows, axis=0), b.const(0.0, "float32"))
+        picked_rows = b.op("where", kept, b.op("take", x, rows, axis=0), b.const(0.0, "float32"))
         extra = each - min(each, classes)
-        return b.op("nn.pad", made, b.const(0.0, "float32"), pad_width=[[0, 0], [0, extra]]) if extra else made
+        return b.op("nn.pad", picked_rows, b.const(0.0, "float32"), pad_width=[[0, 0], [0, extra]]) if extra else picked_rows
 
     corners = b.op("where", kept, b.op("take", boxes, rows, axis=0), b.const(0.0, "float32"))
     corners = b.op("repeat", corners, repeats=each, axis=0) if each > 1 else corners

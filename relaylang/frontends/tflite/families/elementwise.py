@@ -63,8 +63,8 @@ def relu(n: Node, low: float | None = 0.0, high: float | None = None) -> Any:
     if is_whole(n, 0, dtypes=STORED) and q is not None and p is not None:
         info, scale, zero = np.iinfo(n.out_dtype()), float(p.scales[0]), int(p.zero_points[0])
         ends = [info.min if low is None else zero + round(low / scale), info.max if high is None else zero + round(high / scale)]
-        made = n.x(0) if n.same_scales() else requantized(n, n.x(0), q.scales, int(q.zero_points[0]))
-        return n.b.op("clip", made, a_min=float(max(ends[0], info.min)), a_max=float(min(ends[1], info.max)))
+        converted = n.x(0) if n.same_scales() else requantized(n, n.x(0), q.scales, int(q.zero_points[0]))
+        return n.b.op("clip", converted, a_min=float(max(ends[0], info.min)), a_max=float(min(ends[1], info.max)))
     return n.result(nn.clip(n.b, n.real(0), low, high) if high is not None else n.b.op("nn.relu", n.real(0)))
 
 
@@ -176,8 +176,8 @@ def select(n: Node) -> Any:
     x, y = (n.x(i) if alike else n.real(i) for i in (1, 2))
     if b.rank(cond) == 1 and b.rank(x) > 1 and n.operator.name == "SELECT":
         cond = b.unsqueeze(cond, range(1, b.rank(x)))
-    made = b.op("where", cond, x, y)
-    return made if alike else n.result(made, activation=False)
+    selected = b.op("where", cond, x, y)
+    return selected if alike else n.result(selected, activation=False)
 
 
 def same(op: str) -> Callable[[Node], Any]:

@@ -26,7 +26,7 @@ def resize(method: str) -> Callable[[Node], Any]:
         # TensorFlow Lite mixes the stored numbers, and rounds halves away from zero.
         mixed = n.same_scales() and n.q(0) is not None and not nearest
         x = n.numbers(0) if mixed else n.x(0) if nearest and n.same_scales() else n.real(0)
-        made = b.op(
+        resized = b.op(
             "image.resize2d",
             x,
             size=n.ints(1, "the size"),
@@ -37,8 +37,8 @@ def resize(method: str) -> Callable[[Node], Any]:
             rounding_method=rounding,
         )
         if mixed:
-            return n.stored(made)
-        return made if x is n.x(0) else n.result(made, activation=False)
+            return n.stored(resized)
+        return resized if x is n.x(0) else n.result(resized, activation=False)
 
     return convert
 

@@ -32,8 +32,8 @@ def transpose_bias(n: Node) -> Any:
     for axis, stride in ((1, height), (2, width)):
         have = b.extent(n.x(0), axis)
         sizes.append(have * stride if padding == 1 else (have - 1) * stride + shape[axis])
-    made = transposed(n, n.real(0), b.transpose(n.real(1), (3, 0, 1, 2)), shape, sizes, (height, width), padding == 1)
-    return b.op("nn.bias_add", made, n.real(2), axis=3)
+    conv = transposed(n, n.real(0), b.transpose(n.real(1), (3, 0, 1, 2)), shape, sizes, (height, width), padding == 1)
+    return b.op("nn.bias_add", conv, n.real(2), axis=3)
 
 
 def _pool(n: Node) -> tuple[int, int]:
@@ -157,17 +157,17 @@ def transform_tensor(n: Node) -> Any:
         along, down, shift = (_element(b, flat, first + i) for i in (0, 1, 3))
         across = b.const((b.arrays.arange(columns, dtype=np.float32) + half).reshape(1, -1))
         below = b.const((b.arrays.arange(lines, dtype=np.float32) + half).reshape(-1, 1))
-        made = b.op("add", b.op("multiply", across, along), b.op("multiply", below, down))
-        places.append(b.op("subtract", b.op("add", made, shift), half))
+        sampled = b.op("add", b.op("multiply", across, along), b.op("multiply", below, down))
+        places.append(b.op("subtract", b.op("add", sampled, shift), half))
     inside = None
     for place, extent in zip(places, (width, height)):
         for test in (b.op("greater_equal", place, 0.0), b.op("less_equal", place, float(extent - 1))):
             inside = test if inside is None else b.op("logical_and", inside, test)
     scaled = [b.op("subtract", b.op("multiply", p, 2 / (e - 1)), 1.0) for p, e in zip(places, (width, height))]
     grid = b.unsqueeze(b.op("stack", b.tuple(scaled), axis=0), [0])
-    made = b.op("image.grid_sample", b.transpose(x, (0, 3, 1, 2)), grid, method="bilinear", layout="NCHW", padding_mode="zeros")
+    sampled = b.op("image.grid_sample", b.transpose(x, (0, 3, 1, 2)), grid, method="bilinear", layout="NCHW", padding_mode="zeros")
     mask = b.cast(b.unsqueeze(inside, [0, 1]), "float32")  # type: ignore[arg-type]
-    return b.transpose(b.op("multiply", made, mask), (0, 2, 3, 1))
+    return b.transpose(b.op("multiply", sampled, mask), (0, 2, 3, 1))
 
 
 RULES = (

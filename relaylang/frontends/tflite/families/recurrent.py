@@ -67,8 +67,8 @@ def _batches(n: Node, outputs: Expr) -> Expr:
 def _inputs(n: Node, x: Expr, by: Matrix) -> Expr:
     """The products of all steps with weights: (steps, batch, units)."""
     b = n.b
-    made = product(n, _rows(n, x), by)
-    return b.reshape(made, [-1, b.extent(x, 1, "the batch"), b.extent(made, 1)])
+    products = product(n, _rows(n, x), by)
+    return b.reshape(products, [-1, b.extent(x, 1, "the batch"), b.extent(products, 1)])
 
 
 def _lstm(n: Node, x: Expr, at: Places, aux: Expr | None = None, reverse: bool = False) -> Expr:
@@ -98,8 +98,8 @@ def _lstm(n: Node, x: Expr, at: Places, aux: Expr | None = None, reverse: bool =
 
     def step(now: Expr, before: list[Expr]) -> list[Expr]:
         hidden, cell = before
-        whole = b.op("add", now, product(n, hidden, recurrent))
-        parts = dict(zip(gates, b.fields(b.op("split", whole, indices_or_sections=len(gates), axis=1))))
+        products = b.op("add", now, product(n, hidden, recurrent))
+        parts = dict(zip(gates, b.fields(b.op("split", products, indices_or_sections=len(gates), axis=1))))
         forget = b.op("sigmoid", gate(1, parts[1], cell))
         take = b.op("sigmoid", gate(0, parts[0], cell)) if 0 in parts else b.op("subtract", b.const(1.0, "float32"), forget)
         new = b.op("multiply", take, n.activated(gate(2, parts[2], None)))
@@ -198,14 +198,14 @@ def svdf(n: Node) -> Any:
     memory = b.reshape(n.x(4), [batch, filters, depth])
     # The last place of the memory is for this step; behind the step all places move on by one.
     now = b.unsqueeze(product(n, n.x(0), matrix(n, [1])), [2])
-    whole = b.concat([b.slice(memory, [0], [depth - 1], [2]), now], 2)
-    sums = b.op("sum", b.op("multiply", whole, n.real(2)), axis=(2,))
-    made = b.op("sum", b.reshape(sums, [batch, filters // rank, rank]), axis=(2,))
+    window = b.concat([b.slice(memory, [0], [depth - 1], [2]), now], 2)
+    sums = b.op("sum", b.op("multiply", window, n.real(2)), axis=(2,))
+    outputs = b.op("sum", b.reshape(sums, [batch, filters // rank, rank]), axis=(2,))
     if n.has(3):
-        made = b.op("add", made, n.real(3))
-    later = b.concat([b.slice(whole, [1], [depth], [2]), b.op("zeros_like", now)], 2)
+        outputs = b.op("add", outputs, n.real(3))
+    later = b.concat([b.slice(window, [1], [depth], [2]), b.op("zeros_like", now)], 2)
     n.assign(4, b.reshape(later, b.static_shape(n.x(4))))
-    return n.activated(made)
+    return n.activated(outputs)
 
 
 _LAYERS: dict[str, Callable[[Node], Any]] = {

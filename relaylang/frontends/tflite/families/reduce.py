@@ -19,9 +19,9 @@ def reduce_(op: str) -> Callable[[Node], Any]:
         axes, keep = tuple(n.ints(1, "the axes")), bool(n.options.get("keep_dims"))
         if op in ("max", "min") and n.q(0) is not None and n.same_scales():
             return n.b.op(op, n.x(0), axis=axes, keepdims=keep)
-        made = added(n, axes, keep, op == "mean") if op in ("sum", "mean") else None
-        if made is not None:
-            return made
+        integer_sums = added(n, axes, keep, op == "mean") if op in ("sum", "mean") else None
+        if integer_sums is not None:
+            return integer_sums
         return n.result(n.b.op(op, n.real(0), axis=axes, keepdims=keep), activation=False)
 
     return convert
@@ -72,8 +72,8 @@ def cumsum(n: Node) -> Any:
     x = n.real(0)
     if o.get("reverse"):
         x = b.op("reverse", x, axis=axis)
-    made = b.op("cumsum", x, axis=axis, exclusive=bool(o.get("exclusive")), dtype=b.dtype(x))
-    return n.result(b.op("reverse", made, axis=axis) if o.get("reverse") else made, activation=False)
+    sums = b.op("cumsum", x, axis=axis, exclusive=bool(o.get("exclusive")), dtype=b.dtype(x))
+    return n.result(b.op("reverse", sums, axis=axis) if o.get("reverse") else sums, activation=False)
 
 
 def segment_sum(n: Node) -> Any:

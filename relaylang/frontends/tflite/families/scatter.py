@@ -30,11 +30,11 @@ def unsorted_segments(mode: str) -> Callable[[Node], Any]:
         start = {"add": 0, "mul": 1, "max": least, "min": most}[mode]
         rest = b.static_shape(x)[rank:]
         # One more row takes the omitted values.
-        whole = b.op("full", b.const(start, dtype), shape=(count + 1, *rest), dtype=dtype)
+        base = b.op("full", b.const(start, dtype), shape=(count + 1, *rest), dtype=dtype)
         inside = b.op("greater_equal", numbers, 0)
         at = b.op("where", inside, numbers, b.const(count, b.dtype(numbers)))
-        made = b.op("scatter_nd", whole, b.unsqueeze(at, [0]), x, mode=mode)
-        return b.slice(made, [0], [count], [0])
+        scattered = b.op("scatter_nd", base, b.unsqueeze(at, [0]), x, mode=mode)
+        return b.slice(scattered, [0], [count], [0])
 
     return convert
 
@@ -49,8 +49,8 @@ def sparse_to_dense(n: Node) -> Any:
     count = b.extent(places, 0, "the number of places")
     if b.rank(values) == 0:
         values = b.op("broadcast_to", values, shape=(count,))
-    whole = b.op("full", b.scalar(n.x(3)), shape=shape, dtype=b.dtype(values))
-    return b.op("scatter_nd", whole, b.transpose(places, (1, 0)), values, mode="update")
+    base = b.op("full", b.scalar(n.x(3)), shape=shape, dtype=b.dtype(values))
+    return b.op("scatter_nd", base, b.transpose(places, (1, 0)), values, mode="update")
 
 
 def unique(n: Node) -> Any:
@@ -75,11 +75,11 @@ def hashtable_lookup(n: Node) -> Any:
     if not isinstance(rows, Expr) or n.outs[1].dtype != "uint8":
         raise Unsupported("its table has no numbers")
     same = b.op("equal", b.unsqueeze(wanted, [1]), b.unsqueeze(keys, [0]))
-    found = b.op("any", same, axis=(1,))
+    is_known = b.op("any", same, axis=(1,))
     at = b.op("argmax", b.cast(same, "int32"), axis=(1,))
     picked = b.op("take", rows, at, axis=0)
-    mask = b.unsqueeze(found, list(range(1, b.rank(rows))))
-    return [b.op("where", mask, picked, b.const(0, b.dtype(rows))), b.cast(found, "uint8")]
+    mask = b.unsqueeze(is_known, list(range(1, b.rank(rows))))
+    return [b.op("where", mask, picked, b.const(0, b.dtype(rows))), b.cast(is_known, "uint8")]
 
 
 def embedding_lookup_sparse(n: Node) -> Any:

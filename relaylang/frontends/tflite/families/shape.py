@@ -52,12 +52,12 @@ def concatenation(n: Node) -> Any:
     b, count = n.b, len(n)
     axis = n.options["axis"]
     if all(n.same_scales(i) for i in range(count)):
-        made = n.refined(b.concat([n.x(i) for i in range(count)], axis))
-        return n.activated(made) if n.q_out() is None else made
+        joined = n.refined(b.concat([n.x(i) for i in range(count)], axis))
+        return n.activated(joined) if n.q_out() is None else joined
     if is_whole(n, *range(count), dtypes=STORED):
-        found, out = [n.pair(q) for i in range(count) if (q := n.q(i)) is not None], n.q_out()
+        quant, out = [n.pair(q) for i in range(count) if (q := n.q(i)) is not None], n.q_out()
         assert out is not None
-        pairs = [b.tuple([p[k] for p in found]) for k in (0, 1)]
+        pairs = [b.tuple([p[k] for p in quant]) for k in (0, 1)]
         return n.held(b.op("qnn.concatenate", b.tuple([n.x(i) for i in range(count)]), *pairs, *n.pair(out), axis=axis))
     return n.result(b.concat([n.real(i) for i in range(count)], axis))
 
@@ -65,8 +65,8 @@ def concatenation(n: Node) -> Any:
 def pack(n: Node) -> Any:
     b = n.b
     alike = all(n.same_scales(i) for i in range(len(n)))
-    made = b.op("stack", b.tuple([n.x(i) if alike else n.real(i) for i in range(len(n))]), axis=n.options["axis"])
-    return made if alike else n.result(made, activation=False)
+    stacked = b.op("stack", b.tuple([n.x(i) if alike else n.real(i) for i in range(len(n))]), axis=n.options["axis"])
+    return stacked if alike else n.result(stacked, activation=False)
 
 
 def _results(n: Node, option: str) -> int:
@@ -115,8 +115,8 @@ def pad(n: Node) -> Any:
 
 
 def _pairs(n: Node) -> list[list[int]]:
-    given = n.ints(1, "the widths of the padding")
-    return [given[i : i + 2] for i in range(0, len(given), 2)]
+    widths = n.ints(1, "the widths of the padding")
+    return [widths[i : i + 2] for i in range(0, len(widths), 2)]
 
 
 def mirror_pad(n: Node) -> Any:
@@ -210,22 +210,22 @@ def depth_to_space(n: Node) -> Any:
 
 def space_to_batch(n: Node) -> Any:
     q = n.q(0)
-    given = n.ints(2, "the paddings")
+    amounts = n.ints(2, "the paddings")
     return moved(
         n,
         n.b.op(
             "nn.space_to_batch_nd",
             n.x(0),
             block_shape=n.ints(1, "the block"),
-            paddings=[given[i : i + 2] for i in range(0, len(given), 2)],
+            paddings=[amounts[i : i + 2] for i in range(0, len(amounts), 2)],
             pad_value=float(q.zero_points[0]) if q else 0.0,
         ),
     )
 
 
 def batch_to_space(n: Node) -> Any:
-    given = n.ints(2, "the crops")
-    crops = [given[i : i + 2] for i in range(0, len(given), 2)]
+    amounts = n.ints(2, "the crops")
+    crops = [amounts[i : i + 2] for i in range(0, len(amounts), 2)]
     return moved(n, n.b.op("nn.batch_to_space_nd", n.x(0), block_shape=n.ints(1, "the block"), crops=crops))
 
 

@@ -31,10 +31,10 @@ def _join(n: Node, option: str) -> Join:
         return replacing()
     layer = _only(n, graph)
     kind = layer.name.removeprefix("STABLEHLO_").removeprefix("LOGICAL_").lower()
-    found = join_of(n.b, {"mul": "multiply"}.get(kind, kind), n.outs[0].dtype)
-    if found is None or set(layer.inputs) != set(graph.inputs):
+    join = join_of(n.b, {"mul": "multiply"}.get(kind, kind), n.outs[0].dtype)
+    if join is None or set(layer.inputs) != set(graph.inputs):
         raise Unsupported(f"its graph has the layer {layer.name}")
-    return found
+    return join
 
 
 def reduce_(n: Node) -> Any:

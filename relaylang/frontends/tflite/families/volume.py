@@ -15,8 +15,8 @@ from relaylang.ir import Expr
 _JOINED = ("", "add", "multiply", "minimum", "maximum", "logical_and", "logical_or")
 
 
-def _bias(n: Node, made: Expr, index: int, axis: int) -> Expr:
-    return n.b.op("nn.bias_add", made, n.real(index), axis=axis) if n.has(index) else made
+def _bias(n: Node, conv: Expr, index: int, axis: int) -> Expr:
+    return n.b.op("nn.bias_add", conv, n.real(index), axis=axis) if n.has(index) else conv
 
 
 def _steps(n: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -33,7 +33,7 @@ def conv_3d(n: Node) -> Any:
     pads = [(0, 0)] * 3
     if n.options["padding"] == 0:
         pads = same_padding(b.shape(n.x(0))[1:4], shape[:3], strides, dilation)
-    made = b.op(
+    conv = b.op(
         "nn.conv3d",
         n.real(0),
         n.real(1),
@@ -46,7 +46,7 @@ def conv_3d(n: Node) -> Any:
         kernel_layout="DHWIO",
         groups=b.extent(n.x(0), 4) // shape[3],
     )
-    return n.result(_bias(n, made, 2, 4))
+    return n.result(_bias(n, conv, 2, 4))
 
 
 def conv_3d_transpose(n: Node) -> Any:
@@ -63,7 +63,7 @@ def conv_3d_transpose(n: Node) -> Any:
         begin.append(total // 2 if n.options["padding"] == 0 else 0)
         end.append(total - begin[-1])
         extra.append(max(wanted[axis + 1] - full, 0))
-    made = b.op(
+    conv = b.op(
         "nn.conv3d_transpose",
         b.transpose(n.real(2), (0, 4, 1, 2, 3)),
         b.transpose(n.real(1), (4, 3, 0, 1, 2)),
@@ -75,7 +75,7 @@ def conv_3d_transpose(n: Node) -> Any:
         data_layout="NCDHW",
         kernel_layout="IODHW",
     )
-    return n.result(_bias(n, b.transpose(made, (0, 2, 3, 4, 1)), 3, 4))
+    return n.result(_bias(n, b.transpose(conv, (0, 2, 3, 4, 1)), 3, 4))
 
 
 def dilate(n: Node) -> Any:
@@ -93,7 +93,7 @@ def reduce_window(n: Node) -> Any:
         raise Unsupported(f"its function {number} is unknown")
     size, strides, dilation = (n.ints(i, "the window") for i in (2, 3, 4))
     start = b.scalar(n.x(1))
-    return reduce(lambda made, part: b.op(_JOINED[number], made, part), windows(n.b, n.x(0), size, strides, dilation), start)
+    return reduce(lambda total, part: b.op(_JOINED[number], total, part), windows(n.b, n.x(0), size, strides, dilation), start)
 
 
 RULES = (

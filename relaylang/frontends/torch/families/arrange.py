@@ -51,8 +51,8 @@ def narrow(n: Node) -> Any:
         start += b.extent(x, axis)
     if isinstance(start, Expr) or isinstance(length, Expr):
         first = b.cast(start, "int64")
-        made = shape.computed_slice(n, x, axis, first, b.op("add", first, length), 1)
-        return made if isinstance(length, Expr) else b.refine(made, [length if i == axis else None for i in range(b.rank(x))])
+        sliced = shape.computed_slice(n, x, axis, first, b.op("add", first, length), 1)
+        return sliced if isinstance(length, Expr) else b.refine(sliced, [length if i == axis else None for i in range(b.rank(x))])
     return b.slice(x, [start], [start + length], [axis])
 
 
@@ -62,10 +62,10 @@ def tile(n: Node) -> Any:
     counts = n.vector("dims" if "dims" in n.call.args else "repeats")
     if isinstance(counts, Expr):
         more = b.extent(counts, 0) - b.rank(x)
-        made = b.op("dyn.tile", b.unsqueeze(x, range(more)) if more > 0 else x, counts, reps=None)
-        known = b.known(counts) or [None] * b.rank(made)
+        tiled = b.op("dyn.tile", b.unsqueeze(x, range(more)) if more > 0 else x, counts, reps=None)
+        known = b.known(counts) or [None] * b.rank(tiled)
         extents = [*[1] * max(more, 0), *b.shape(x)]
-        return b.refine(made, [d * c if isinstance(d, int) and c is not None else None for d, c in zip(extents, known)])
+        return b.refine(tiled, [d * c if isinstance(d, int) and c is not None else None for d, c in zip(extents, known)])
     if 0 in counts:
         counts = [1] * (b.rank(x) - len(counts)) + list(counts)
         have = [1] * (len(counts) - b.rank(x)) + list(b.static_shape(x))
@@ -137,8 +137,8 @@ def tensor_split(n: Node) -> Any:
     name = "tensor_indices_or_sections"
     places = b.need(n.x(name), "the places where it is split") if n.has(name) else None
     if "indices" in n.call.args or (places is not None and places.ndim):
-        given = n.ints("indices") if places is None else places.tolist()
-        cuts = [min(c if c >= 0 else c + extent, extent) for c in given]
+        positions = n.ints("indices") if places is None else places.tolist()
+        cuts = [min(c if c >= 0 else c + extent, extent) for c in positions]
         bounds = [0, *cuts, extent]
     else:
         count = n.int("sections") if places is None else int(places)
@@ -176,12 +176,12 @@ def mesh_grid(n: Node) -> Any:
     swap = n.get("indexing", "ij") == "xy" and count > 1
     order = [1, 0, *range(2, count)] if swap else list(range(count))
     sizes = [b.op("reshape", t, newshape=[-1]) for t in tensors]
-    whole = b.concat([b.shape_of(sizes[i]) for i in order], 0)
-    made = []
+    grid_shape = b.concat([b.shape_of(sizes[i]) for i in order], 0)
+    grids = []
     for i, t in enumerate(sizes):
         axis = order.index(i)
-        made.append(broadcast_to(b, b.unsqueeze(t, [a for a in range(count) if a != axis]), whole))
-    return made
+        grids.append(broadcast_to(b, b.unsqueeze(t, [a for a in range(count) if a != axis]), grid_shape))
+    return grids
 
 
 def cartesian(n: Node) -> Any:
@@ -215,9 +215,9 @@ def spaced(power: bool) -> Convert:
             return _computed_steps(n, start, end, steps, dtype, power)
         if "int" in dtype and not power:
             return b.const(_whole_steps(b, int(start), int(end), steps), dtype)
-        made = b.arrays.linspace(start, end, steps)
-        made = float(n.get("base", 10.0)) ** made if power else made
-        return b.const(np.trunc(made).astype(np.int64) if "int" in dtype else made, dtype)
+        numbers = b.arrays.linspace(start, end, steps)
+        numbers = float(n.get("base", 10.0)) ** numbers if power else numbers
+        return b.const(np.trunc(numbers).astype(np.int64) if "int" in dtype else numbers, dtype)
 
     return convert
 
@@ -231,16 +231,16 @@ def _whole_steps(b: Builder, start: int, end: int, steps: int) -> np.ndarray:
 
 def _computed_steps(n: Node, start: Any, end: Any, steps: int, dtype: str, power: bool) -> Expr:
     b, kind = n.b, dtype if "float" in dtype else "float64"
-    whole = "int" in dtype
-    start, end = (b.cast(v, "int64") if whole and isinstance(v, Expr) else int(v) if whole else v for v in (start, end))
+    is_integer = "int" in dtype
+    start, end = (b.cast(v, "int64") if is_integer and isinstance(v, Expr) else int(v) if is_integer else v for v in (start, end))
     first, last = (b.cast(v, kind) for v in (start, end))
     places = b.arrays.arange(steps)
     step = b.op("divide", b.op("subtract", last, first), float(max(steps - 1, 1)))
     front = b.op("add", first, b.op("multiply", step, b.const(places, kind)))
     back = b.op("subtract", last, b.op("multiply", step, b.const(places[::-1].copy(), kind)))
-    made = b.op("where", b.const(places < max(steps // 2, 1)), front, back)
-    made = b.op("power", b.const(n.get("base", 10.0), kind), made) if power else made
-    return b.cast(made, dtype)
+    numbers = b.op("where", b.const(places < max(steps // 2, 1)), front, back)
+    numbers = b.op("power", b.const(n.get("base", 10.0), kind), numbers) if power else numbers
+    return b.cast(numbers, dtype)
 
 
 def number_of(n: Node) -> Any:

@@ -29,8 +29,8 @@ def attention(n: Node) -> Any:
     rank = b.rank(k)
     scores = matmul(b, b.op("multiply", q, factor), b.transpose(k, [*range(rank - 2), rank - 1, rank - 2]))
     bias = _mask(n, scores, q, k)
-    made = matmul(b, heads.softmax(b, scores if bias is None else b.op("add", scores, bias), bias), v)
-    return made if n.call.target.startswith("aten.scaled_dot_product_attention") else [made]
+    attended = matmul(b, heads.softmax(b, scores if bias is None else b.op("add", scores, bias), bias), v)
+    return attended if n.call.target.startswith("aten.scaled_dot_product_attention") else [attended]
 
 
 def _mask(n: Node, scores: Expr, q: Expr, k: Expr) -> Expr | None:
@@ -75,10 +75,10 @@ def several_heads(n: Node) -> Any:
         scores = b.op("add", scores, extra)
     weights = heads.softmax(b, scores, extra)
     joined = heads.join_heads(b, matmul(b, weights, v))
-    made = b.op("add", matmul(b, joined, b.transpose(n.x("proj_weight"), [1, 0])), n.x("proj_bias"))
+    output = b.op("add", matmul(b, joined, b.transpose(n.x("proj_weight"), [1, 0])), n.x("proj_bias"))
     if n.get("average_attn_weights", True):
         weights = b.op("mean", weights, axis=[1])
-    return [made, weights]
+    return [output, weights]
 
 
 def _heads_mask(n: Node, scores: Expr) -> Expr:

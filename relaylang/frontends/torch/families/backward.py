@@ -18,7 +18,7 @@ from relaylang.ir import Expr
 
 def _asked(n: Node, results: Sequence[Any]) -> list[Any]:
     """The results that the mask asks for; others have no value."""
-    return [made() if wanted else None for made, wanted in zip(results, n.get("output_mask"))]
+    return [result() if wanted else None for result, wanted in zip(results, n.get("output_mask"))]
 
 
 def convolution(n: Node) -> Any:
@@ -140,8 +140,8 @@ def avg_pool(n: Node) -> Any:
             low, high = max(first, 0), min(last, extent)
             share[o, low:high] = 1 if divisor else 1 / (last - first if n.get("count_include_pad") else high - low)
         shares.append(share)
-    made = _spread(b, grad, *shares)
-    return b.op("divide", made, float(divisor)) if divisor else made
+    spread = _spread(b, grad, *shares)
+    return b.op("divide", spread, float(divisor)) if divisor else spread
 
 
 def adaptive_avg_pool(n: Node) -> Any:

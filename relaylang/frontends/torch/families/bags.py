@@ -35,11 +35,11 @@ class Bags:
         """The sums ("sum") or largest elements ("max") of each bag's rows, `neutral` for a bag without rows."""
         b, rest = self.b, list(self.b.shape(rows))[1:]
         if self.each:
-            made: Expr = b.op(op, b.reshape(rows, [self.count, self.each, *rest]), axis=[1])
-            return made
+            reduced: Expr = b.op(op, b.reshape(rows, [self.count, self.each, *rest]), axis=[1])
+            return reduced
         base = b.const(b.arrays.full([self.count, *rest], neutral), b.dtype(rows))
-        made = b.op("scatter_nd", base, b.unsqueeze(self.numbers, [0]), rows, mode={"sum": "add", "max": "max"}[op])
-        return made
+        reduced = b.op("scatter_nd", base, b.unsqueeze(self.numbers, [0]), rows, mode={"sum": "add", "max": "max"}[op])
+        return reduced
 
 
 def _count(b: Builder, x: Expr) -> Expr:
@@ -53,14 +53,14 @@ def bagged(b: Builder, rows: Expr, bags: Bags, mode: str, mask: Expr | None) -> 
     neutral = -np.inf if mode == "max" else 0.0
     if mask is not None:
         rows = b.op("where", b.unsqueeze(mask, [1]), rows, b.const(neutral, dtype))
-    made = bags.reduced(rows, "max" if mode == "max" else "sum", neutral)
+    joined = bags.reduced(rows, "max" if mode == "max" else "sum", neutral)
     if mode == "sum" or (bags.each and mask is None and mode == "max"):
-        return made
+        return joined
     ones = b.cast(mask, dtype) if mask is not None else b.op("ones_like", b.cast(bags.numbers, dtype))
     counts = b.unsqueeze(bags.reduced(ones, "sum", 0.0), [1])
     if mode == "mean":
-        return b.op("divide", made, b.op("maximum", counts, 1.0))
-    return b.op("where", b.op("greater", counts, 0.0), made, b.const(0, dtype))
+        return b.op("divide", joined, b.op("maximum", counts, 1.0))
+    return b.op("where", b.op("greater", counts, 0.0), joined, b.const(0, dtype))
 
 
 def embedding_bag(n: Node) -> Any:

@@ -31,8 +31,8 @@ def _own(n: Node, x: Expr, axes: list[int]) -> list[Expr]:
     mean = b.op("mean", x, axis=axes, keepdims=True)
     apart, variance = nn.moments(b, x, axes)
     factor = b.op("rsqrt", b.op("add", variance, eps))
-    made = nn.scale_and_shift(b, b.op("multiply", apart, factor), *_shaped(n, x))
-    results = [made, *[b.op("reshape", v, newshape=[-1]) for v in (mean, factor)]]
+    normalised = nn.scale_and_shift(b, b.op("multiply", apart, factor), *_shaped(n, x))
+    results = [normalised, *[b.op("reshape", v, newshape=[-1]) for v in (mean, factor)]]
     if not n.has("running_mean"):
         return results
     count = 1

@@ -54,7 +54,7 @@ def _part(n: Node, index: int, dtype: str) -> Node:
 
 def by_parts(rule: Callable[[Node], Any], n: Node) -> Any:
     """A conversion of real tensors, for the real and the imaginary parts."""
-    operands = [found for name in n.call.args if (found := _first(n.get(name))) is not None]
+    operands = [first for name in n.call.args if (first := _first(n.get(name))) is not None]
     dtype = n.b.dtype(operands[0].real) if operands else n.result_dtype()
     real, imaginary = (rule(_part(n, index, dtype)) for index in range(2))
     if isinstance(real, (list, tuple)):
@@ -96,9 +96,9 @@ def _sum(op: str, swapped: bool = False) -> Any:
 
 def _product(n: Node) -> Any:
     b, x, y = n.b, n.get("self"), n.get("other")
-    whole, factor = (x, y) if isinstance(x, Complex) else (y, x)
+    number, factor = (x, y) if isinstance(x, Complex) else (y, x)
     if not isinstance(factor, (Complex, complex)):
-        return whole.each(lambda part: b.op("multiply", *promoted(b, part, factor)))
+        return number.each(lambda part: b.op("multiply", *promoted(b, part, factor)))
     return cx.product(b, *_both(n))
 
 
@@ -138,10 +138,10 @@ def _power(n: Node) -> Any:
     x, exponent = n.get("self"), n.get("exponent")
     if not isinstance(x, Complex) or not isinstance(exponent, (int, float)) or exponent not in (1, 2, 3, 4):
         raise Unsupported("it raises complex numbers to powers other than 1 to 4")
-    made = x
+    power = x
     for _ in range(int(exponent) - 1):
-        made = cx.product(n.b, made, x)
-    return made
+        power = cx.product(n.b, power, x)
+    return power
 
 
 def _equal(n: Node) -> Any:

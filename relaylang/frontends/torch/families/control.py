@@ -49,32 +49,32 @@ def while_loop(n: Node) -> Any:
 
 def scan(n: Node) -> Any:
     """Over the first axis of tensors, with a state."""
-    state, given, more = (_listed(n.get(name)) for name in ("1", "2", "3"))
-    return loops.scan(n.b, lambda v: n.tensors("0", [*v, *more]), _exprs(n, state), given, [0] * len(given))
+    state, rows, more = (_listed(n.get(name)) for name in ("1", "2", "3"))
+    return loops.scan(n.b, lambda v: n.tensors("0", [*v, *more]), _exprs(n, state), rows, [0] * len(rows))
 
 
 def associative_scan(n: Node) -> Any:
     """The combination of all rows up to each: the turns are done one after the other."""
-    b, given, more = n.b, _listed(n.get("1")), _listed(n.get("2"))
-    if not given:
+    b, rows, more = n.b, _listed(n.get("1")), _listed(n.get("2"))
+    if not rows:
         raise Malformed("it goes over no tensor")
-    first = [b.slice(x, [0], [1], [0]) for x in given]
-    rest = [b.slice(x, [1], [(1 << 31) - 1], [0]) for x in given]
+    first = [b.slice(x, [0], [1], [0]) for x in rows]
+    rest = [b.slice(x, [1], [(1 << 31) - 1], [0]) for x in rows]
     if b.shape(rest[0])[0] == 0:
-        return given
+        return rows
 
     def turn(v: list[Expr]) -> list[Expr]:
-        made = n.tensors("0", [*v, *more])
-        return [*made, *made]
+        combined = n.tensors("0", [*v, *more])
+        return [*combined, *combined]
 
-    found = loops.scan(b, turn, [b.squeeze(x, [0]) for x in first], rest, [0] * len(rest))
-    return [b.op("concatenate", b.tuple([x, rows]), axis=0) for x, rows in zip(first, found[len(given) :])]
+    scanned = loops.scan(b, turn, [b.squeeze(x, [0]) for x in first], rest, [0] * len(rest))
+    return [b.op("concatenate", b.tuple([x, rows]), axis=0) for x, rows in zip(first, scanned[len(rows) :])]
 
 
 def map_(n: Node) -> Any:
     """A graph for each row of tensors; it has no state."""
-    given, more = _listed(n.get("1")), _listed(n.get("2"))
-    return loops.scan(n.b, lambda v: n.tensors("0", [*v, *more]), [], given, [0] * len(given))
+    rows, more = _listed(n.get("1")), _listed(n.get("2"))
+    return loops.scan(n.b, lambda v: n.tensors("0", [*v, *more]), [], rows, [0] * len(rows))
 
 
 def inline(n: Node) -> Any:

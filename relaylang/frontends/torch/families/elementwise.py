@@ -57,8 +57,8 @@ def logit(n: Node) -> Any:
 
 def log_sigmoid(n: Node) -> Any:
     b = n.b
-    made = b.op("negative", nn.softplus(b, b.op("negative", n.x())))
-    return [made] if n.call.target.startswith("aten.log_sigmoid_forward") else made
+    logarithm = b.op("negative", nn.softplus(b, b.op("negative", n.x())))
+    return [logarithm] if n.call.target.startswith("aten.log_sigmoid_forward") else logarithm
 
 
 def hard_shrink(n: Node) -> Any:
@@ -183,9 +183,9 @@ def is_close(n: Node) -> Any:
 def x_log_y(n: Node) -> Any:
     b = n.b
     x, y = real_pair(n)
-    made = b.op("multiply", x, b.op("log", y))
+    product = b.op("multiply", x, b.op("log", y))
     zero = b.op("logical_and", b.op("equal", x, 0.0), b.op("logical_not", b.op("isnan", y)))
-    return b.op("where", zero, b.op("zeros_like", made), made)
+    return b.op("where", zero, b.op("zeros_like", product), product)
 
 
 def log_add(b: Builder, x: Expr, y: Expr, factor: float = 1.0) -> Expr:
@@ -218,8 +218,8 @@ def shift(op: str) -> Convert:
 def angle(n: Node) -> Any:
     """0 for positive numbers, else pi."""
     b, x = n.b, floating(n)
-    made = b.op("where", b.op("less", x, 0.0), b.const(math.pi, b.dtype(x)), b.op("zeros_like", x))
-    return b.op("where", b.op("isnan", x), x, made)
+    phase = b.op("where", b.op("less", x, 0.0), b.const(math.pi, b.dtype(x)), b.op("zeros_like", x))
+    return b.op("where", b.op("isnan", x), x, phase)
 
 
 def digits(n: Node) -> Any:

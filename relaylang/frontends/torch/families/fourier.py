@@ -56,10 +56,10 @@ def _real_of(b: Builder, x: Complex, axes: Sequence[int], extent: int, norm: str
         raise Malformed(f"a Fourier transform of {extent} numbers has no meaning")
     for axis in axes[:-1]:
         x = cx.fourier(b, x, axis, inverse=True)
-    made = cx.real_inverse(b, x, axes[-1], extent)
-    count = math.prod(b.extent(made, a) for a in axes)
+    signal = cx.real_inverse(b, x, axes[-1], extent)
+    count = math.prod(b.extent(signal, a) for a in axes)
     factor = _factor(norm, count, inverse) * count
-    return made if factor == 1 else b.op("multiply", made, factor)
+    return signal if factor == 1 else b.op("multiply", signal, factor)
 
 
 def _axes(n: Node, x: Complex | Expr, count: int) -> tuple[list[int], list[int | None]]:
@@ -112,10 +112,10 @@ def _spectrum(b: Builder, x: Complex | Expr, axes: Sequence[int], norm: str, inv
     if not halved:
         return _transformed(b, _whole(b, x), axes, norm, inverse)
     count = math.prod(b.extent(_part(x), a, "the axis of a Fourier transform") for a in axes)
-    made = cx.half(b, _transformed(b, _whole(b, x), axes[-1:], "backward", False), axes[-1])
+    spectrum = cx.half(b, _transformed(b, _whole(b, x), axes[-1:], "backward", False), axes[-1])
     for axis in axes[:-1]:
-        made = cx.fourier(b, made, axis)
-    return cx.scaled(b, made, _factor(norm, count, False))
+        spectrum = cx.fourier(b, spectrum, axis)
+    return cx.scaled(b, spectrum, _factor(norm, count, False))
 
 
 def real_transform(count: int) -> Any:
@@ -145,8 +145,8 @@ def hermitian_inverse(n: Node) -> Any:
     axes, sizes = _axes(n, x, 1)
     x = _cut(b, x, axes, sizes)
     count = b.extent(_part(x), axes[0])
-    made = cx.half(b, _transformed(b, _whole(b, x), axes, "backward", False), axes[0])
-    return cx.scaled(b, cx.conjugate(b, made), _factor(_norm(n), count, True))
+    spectrum = cx.half(b, _transformed(b, _whole(b, x), axes, "backward", False), axes[0])
+    return cx.scaled(b, cx.conjugate(b, spectrum), _factor(_norm(n), count, True))
 
 
 def shifted(inverse: bool) -> Any:
@@ -169,8 +169,8 @@ def shifted(inverse: bool) -> Any:
 
 def frequencies(halved: bool) -> Any:
     def convert(n: Node) -> Any:
-        made = (np.fft.rfftfreq if halved else np.fft.fftfreq)(n.b.arrays.reserve(n.int("n")), float(n.get("d", 1.0)))
-        return n.b.const(made, n.dtype() or n.result_dtype())
+        numbers = (np.fft.rfftfreq if halved else np.fft.fftfreq)(n.b.arrays.reserve(n.int("n")), float(n.get("d", 1.0)))
+        return n.b.const(numbers, n.dtype() or n.result_dtype())
 
     return convert
 
@@ -217,13 +217,13 @@ def _window(n: Node, size: int, dtype: str) -> Expr:
         raise Unsupported("its window is complex")
     if not 0 < length <= size:
         raise Malformed(f"the argument win_length is {length}; it must be 1 to n_fft={size}")
-    made = b.const(b.arrays.ones(length), dtype) if window is None else b.cast(b.of_rank(window, 1), dtype)
-    if b.extent(made, 0, "the window") != length:
-        raise Malformed(f"the window has {b.extent(made, 0)} elements; it must have win_length={length}")
+    ones = b.const(b.arrays.ones(length), dtype) if window is None else b.cast(b.of_rank(window, 1), dtype)
+    if b.extent(ones, 0, "the window") != length:
+        raise Malformed(f"the window has {b.extent(ones, 0)} elements; it must have win_length={length}")
     before = (size - length) // 2
     if length == size:
-        return made
-    return b.op("nn.pad", made, b.const(0, dtype), pad_width=[[before, size - length - before]])
+        return ones
+    return b.op("nn.pad", ones, b.const(0, dtype), pad_width=[[before, size - length - before]])
 
 
 def _hop(n: Node, size: int) -> int:
@@ -249,8 +249,8 @@ def stft(n: Node) -> Any:
     if isinstance(x, Complex):
         if onesided:
             raise Malformed("the spectrum of complex numbers is not onesided")
-        made = _complex_stft(n, x, window, size, hop)
-        return made if n.get("return_complex") is not False else cx.paired(b, made)
+        spectra = _complex_stft(n, x, window, size, hop)
+        return spectra if n.get("return_complex") is not False else cx.paired(b, spectra)
     extent = b.shape(x)[-1]
     if isinstance(extent, int) and extent < size:
         raise Malformed(f"the signal has {int(extent)} elements, fewer than n_fft={size}")
@@ -264,8 +264,8 @@ def _centred(n: Node, x: Complex | Expr, width: int) -> Complex | Expr:
     """The signal with half a window before it and behind it."""
 
     def padded(part: Expr) -> Expr:
-        made: Expr = pad(n.replaced({"self": part, "pad": [width, width], "mode": n.get("pad_mode", "reflect")}))
-        return made
+        padded_part: Expr = pad(n.replaced({"self": part, "pad": [width, width], "mode": n.get("pad_mode", "reflect")}))
+        return padded_part
 
     return x.each(padded) if isinstance(x, Complex) else padded(x)
 
@@ -277,9 +277,9 @@ def _complex_stft(n: Node, x: Complex, window: Expr, size: int, hop: int) -> Com
         raise Malformed(f"the signal has {extent} elements, fewer than n_fft={size}")
     places = b.arrays.windows(extent, size, hop)
     cut = x.each(lambda part: b.op("multiply", b.op("take", part, b.const(places), axis=rank - 1), window))
-    made = _transformed(b, cut, [rank], "ortho" if n.get("normalized") else "backward", False)
+    spectra = _transformed(b, cut, [rank], "ortho" if n.get("normalized") else "backward", False)
     order = [*range(rank - 1), rank, rank - 1]
-    return made.each(lambda part: b.transpose(part, order))
+    return spectra.each(lambda part: b.transpose(part, order))
 
 
 def _overlapped(b: Builder, frames: Expr, hop: int) -> Expr:
@@ -289,8 +289,8 @@ def _overlapped(b: Builder, frames: Expr, hop: int) -> Expr:
     zeros = b.const(b.arrays.zeros((batch, size + hop * (count - 1))), b.dtype(frames))
     rows = b.reshape_exactly(frames, [batch, count * size])
     at = np.broadcast_to(places.reshape(1, -1), (batch, count * size)).astype(np.int64)
-    made: Expr = b.op("scatter_elements", zeros, b.const(np.ascontiguousarray(at)), rows, axis=1, reduction="add")
-    return made
+    sums: Expr = b.op("scatter_elements", zeros, b.const(np.ascontiguousarray(at)), rows, axis=1, reduction="add")
+    return sums
 
 
 def istft(n: Node) -> Any:
@@ -318,10 +318,10 @@ def istft(n: Node) -> Any:
         raise Malformed("the signal that it gives has no elements")
 
     def signal(part: Expr) -> Expr:
-        made = _overlapped(b, b.op("multiply", part, window), hop)
-        made, under = (b.slice(v, [begin], [min(end, have)], [1]) for v in (made, envelope))
-        made = cx.resized(b, b.op("divide", made, under), 1, end - begin)
-        return b.squeeze(made, [0]) if single else made
+        signal = _overlapped(b, b.op("multiply", part, window), hop)
+        signal, under = (b.slice(v, [begin], [min(end, have)], [1]) for v in (signal, envelope))
+        signal = cx.resized(b, b.op("divide", signal, under), 1, end - begin)
+        return b.squeeze(signal, [0]) if single else signal
 
     return frames.each(signal) if isinstance(frames, Complex) else signal(frames)
 

@@ -28,8 +28,8 @@ def weight_norm(n: Node) -> Any:
     axis = n.get("dim", 0)
     axes = [i for i in range(b.rank(v)) if axis == -1 or i != axis % b.rank(v)]
     length = b.op("sqrt", b.op("sum", b.op("multiply", v, v), axis=axes, keepdims=True))
-    made = b.op("multiply", v, b.op("divide", g, length))
-    return [made, length] if n.call.target.startswith("aten._weight_norm_interface") else made
+    weight = b.op("multiply", v, b.op("divide", g, length))
+    return [weight, length] if n.call.target.startswith("aten._weight_norm_interface") else weight
 
 
 def trilinear(n: Node) -> Any:
@@ -47,8 +47,8 @@ def prelu(n: Node) -> Any:
 
 def activated(n: Node) -> Any:
     """`addmm`, then relu or gelu with tanh."""
-    made = _of(layers, "addmm")(n)
-    return nn.gelu(n.b, made, True) if n.get("use_gelu") else n.b.op("nn.relu", made)
+    product = _of(layers, "addmm")(n)
+    return nn.gelu(n.b, product, True) if n.get("use_gelu") else n.b.op("nn.relu", product)
 
 
 def safe_softmax(n: Node) -> Any:
@@ -56,13 +56,13 @@ def safe_softmax(n: Node) -> Any:
     b, x, axis = n.b, n.x(), n.int("dim")
     x = b.cast(x, n.dtype() or b.dtype(x))
     none = b.op("equal", b.op("max", x, axis=[axis], keepdims=True), b.const(-np.inf, b.dtype(x)))
-    made = b.op("nn.softmax", x, axis=axis)
-    return b.op("where", none, b.op("zeros_like", made), made)
+    shares = b.op("nn.softmax", x, axis=axis)
+    return b.op("where", none, b.op("zeros_like", shares), shares)
 
 
 def noisy(n: Node) -> Any:
-    made = elementwise.rrelu(n)
-    return [made] if n.call.target.endswith("functional.default") else made
+    noise = elementwise.rrelu(n)
+    return [noise] if n.call.target.endswith("functional.default") else noise
 
 
 def entropy(n: Node) -> Any:
@@ -70,10 +70,10 @@ def entropy(n: Node) -> Any:
     b, x = n.b, elementwise.floating(n)
     one, zero = b.op("ones_like", x), b.op("zeros_like", x)
     safe = b.op("where", b.op("greater", x, 0.0), x, one)
-    made = b.op("negative", b.op("multiply", x, b.op("log", safe)))
+    terms = b.op("negative", b.op("multiply", x, b.op("log", safe)))
     low = b.const(-np.inf, b.dtype(x))
-    made = b.op("where", b.op("greater", x, 0.0), made, b.op("where", b.op("equal", x, 0.0), zero, low))
-    return b.op("where", b.op("isnan", x), x, made)
+    terms = b.op("where", b.op("greater", x, 0.0), terms, b.op("where", b.op("equal", x, 0.0), zero, low))
+    return b.op("where", b.op("isnan", x), x, terms)
 
 
 def normal_share(n: Node) -> Any:
@@ -90,14 +90,14 @@ def window(kind: str) -> Convert:
         count = n.int("window_length")
         points = count + 1 if n.get("periodic", True) and count > 1 else count
         if kind == "kaiser":
-            made = np.kaiser(n.b.arrays.reserve(points), float(n.get("beta", 12.0)))
+            samples = np.kaiser(n.b.arrays.reserve(points), float(n.get("beta", 12.0)))
         elif kind == "hamming":
             alpha, beta = float(n.get("alpha", 0.54)), float(n.get("beta", 0.46))
             turn = 2 * np.pi * n.b.arrays.arange(points) / max(points - 1, 1)
-            made = alpha - beta * np.cos(turn) if points > 1 else n.b.arrays.ones(points)
+            samples = alpha - beta * np.cos(turn) if points > 1 else n.b.arrays.ones(points)
         else:
-            made = {"hann": np.hanning, "blackman": np.blackman, "bartlett": np.bartlett}[kind](n.b.arrays.reserve(points))
-        return n.b.const(made[:count], n.dtype() or n.result_dtype())
+            samples = {"hann": np.hanning, "blackman": np.blackman, "bartlett": np.bartlett}[kind](n.b.arrays.reserve(points))
+        return n.b.const(samples[:count], n.dtype() or n.result_dtype())
 
     return convert
 

@@ -22,14 +22,14 @@ def from_front(b: Builder, positions: Expr, x: Expr, axis: int) -> Expr:
         return positions
     extent = b.shape(x)[axis]
     size = b.const(extent, "int64") if isinstance(extent, int) else b.scalar(b.slice(b.shape_of(x), [axis], [axis + 1], [0]))
-    made: Expr = b.op("where", b.op("less", positions, 0), b.op("add", positions, size), positions)
-    return made
+    counted: Expr = b.op("where", b.op("less", positions, 0), b.op("add", positions, size), positions)
+    return counted
 
 
 def index_select(n: Node) -> Any:
     b, x = n.b, n.x()
-    made = b.op("take", x, b.reshape(n.x("index"), [-1]), axis=n.int("dim") % max(b.rank(x), 1)) if b.rank(x) else x
-    return made
+    rows = b.op("take", x, b.reshape(n.x("index"), [-1]), axis=n.int("dim") % max(b.rank(x), 1)) if b.rank(x) else x
+    return rows
 
 
 def gather(n: Node) -> Any:
@@ -71,7 +71,7 @@ class Selection:
 
     def __init__(self, b: Builder, x: Expr, given: list[Any]) -> None:
         self.places: list[int] = []
-        found: list[Expr] = []
+        rows: list[Expr] = []
         axis = 0
         for entry in given:
             if entry is None:
@@ -79,23 +79,23 @@ class Selection:
                 continue
             for positions in _columns(b, entry) if b.dtype(entry) in ("bool", "uint8") else [entry]:
                 self.places.append(axis)
-                found.append(from_front(b, positions, x, axis))
+                rows.append(from_front(b, positions, x, axis))
                 axis += 1
-        self.rank = max(b.rank(p) for p in found)
+        self.rank = max(b.rank(p) for p in rows)
         rest = [a for a in range(b.rank(x)) if a not in self.places]
         self.order = [*self.places, *rest]
         neighbours = self.places == list(range(self.places[0], self.places[0] + len(self.places)))
         self.first = self.places[0] if neighbours else 0
-        self.one = found[0] if len(found) == 1 else None
-        zeros = [b.op("multiply", p, 0) for p in found] if len(found) > 1 else []
+        self.one = rows[0] if len(rows) == 1 else None
+        zeros = [b.op("multiply", p, 0) for p in rows] if len(rows) > 1 else []
         zero = reduce(lambda p, q: b.op("add", p, q), zeros) if zeros else None
-        self.rows = [p if zero is None else b.op("add", p, zero) for p in found]
+        self.rows = [p if zero is None else b.op("add", p, zero) for p in rows]
         self.rest = b.rank(x) - len(self.places)
 
     def stacked(self, b: Builder) -> Expr:
         """All positions, with an axis for the axes of the data in front."""
-        made: Expr = b.op("stack", b.tuple(self.rows), axis=0)
-        return made
+        stack: Expr = b.op("stack", b.tuple(self.rows), axis=0)
+        return stack
 
     def back(self) -> list[int]:
         """The order that puts the axes of the positions to their place in the result."""
@@ -105,21 +105,21 @@ class Selection:
 
 def _columns(b: Builder, mask: Expr) -> list[Expr]:
     """The positions of a mask's true elements on each of its axes."""
-    found = b.cast(b.op("argwhere", b.cast(mask, "bool")), "int64")
-    return [b.squeeze(b.slice(found, [i], [i + 1], [1]), [1]) for i in range(b.rank(mask))]
+    places = b.cast(b.op("argwhere", b.cast(mask, "bool")), "int64")
+    return [b.squeeze(b.slice(places, [i], [i + 1], [1]), [1]) for i in range(b.rank(mask))]
 
 
 def index(n: Node) -> Any:
     """Tensors of positions on some axes: one axis is a take, several are a gather. A mask stands for its true elements."""
     b, x = n.b, n.x()
-    given = n.get("indices")
-    if all(t is None for t in given):
+    positions = n.get("indices")
+    if all(t is None for t in positions):
         return x
-    chosen = Selection(b, x, given)
+    chosen = Selection(b, x, positions)
     if chosen.one is not None:
         return b.op("take", x, chosen.one, axis=chosen.places[0])
-    made = b.op("gather_nd", b.transpose(x, chosen.order), chosen.stacked(b))
-    return b.transpose(made, chosen.back())
+    gathered = b.op("gather_nd", b.transpose(x, chosen.order), chosen.stacked(b))
+    return b.transpose(gathered, chosen.back())
 
 
 def masked_select(n: Node) -> Any:
@@ -173,20 +173,20 @@ def embedded(b: Builder, x: Expr, offset: int) -> Expr:
     mask = b.arrays.zeros(size * size, bool)
     at = diagonal_places(b, size, size, offset)
     places[at], mask[at] = b.arrays.arange(count), True
-    made = b.op("take", x, b.const(places.reshape(size, size)), axis=b.rank(x) - 1)
-    return b.op("where", b.const(mask.reshape(size, size)), made, b.const(0, b.dtype(x)))
+    spread = b.op("take", x, b.const(places.reshape(size, size)), axis=b.rank(x) - 1)
+    return b.op("where", b.const(mask.reshape(size, size)), spread, b.const(0, b.dtype(x)))
 
 
 def diag_embed(n: Node) -> Any:
     b, x = n.b, n.x()
-    made = embedded(b, x, n.int("offset", 0))
-    rank = b.rank(made)
+    matrices = embedded(b, x, n.int("offset", 0))
+    rank = b.rank(matrices)
     axes = [n.int("dim1", -2) % rank, n.int("dim2", -1) % rank]
     if axes[0] == axes[1]:
         raise Malformed(f"the arguments dim1 and dim2 are the same axis {axes[0]}")
     rest = iter(range(rank - 2))
     order = [rank - 2 if i == axes[0] else rank - 1 if i == axes[1] else next(rest) for i in range(rank)]
-    return b.transpose(made, order)
+    return b.transpose(matrices, order)
 
 
 def diag(n: Node) -> Any:
@@ -209,8 +209,8 @@ def trace(n: Node) -> Any:
 def triangle_indices(upper: bool) -> Any:
     def convert(n: Node) -> Any:
         rows, columns, offset = n.int("row"), n.int("col"), n.int("offset", 0)
-        found = np.triu_indices(rows, offset, columns) if upper else np.tril_indices(rows, offset, columns)
-        return n.b.const(np.stack(found), n.result_dtype())
+        indices = np.triu_indices(rows, offset, columns) if upper else np.tril_indices(rows, offset, columns)
+        return n.b.const(np.stack(indices), n.result_dtype())
 
     return convert
 
@@ -254,8 +254,8 @@ def is_in(n: Node) -> Any:
     among = n.get("test_elements", n.get("test_element"))
     x, among = (v if isinstance(v, Expr) else b.const(v, "int64" if isinstance(v, int) else "float32") for v in (x, among))
     flat = b.op("reshape", b.cast(among, b.dtype(x)), newshape=[-1])
-    found = b.op("any", b.op("equal", b.unsqueeze(x, [-1]), flat), axis=[-1])
-    return b.op("logical_not", found) if n.get("invert") else found
+    is_member = b.op("any", b.op("equal", b.unsqueeze(x, [-1]), flat), axis=[-1])
+    return b.op("logical_not", is_member) if n.get("invert") else is_member
 
 
 def expand_rows(n: Node) -> Any:
@@ -293,9 +293,9 @@ def unfold_axis(n: Node) -> Any:
     count = (b.extent(x, axis) - size) // step + 1
     b.arrays.reserve((count, size))
     places = b.arrays.arange(count)[:, None] * step + b.arrays.arange(size)
-    made = b.op("take", x, b.const(places.astype(np.int64)), axis=axis)
+    windows = b.op("take", x, b.const(places.astype(np.int64)), axis=axis)
     rank = b.rank(x)
-    return b.transpose(made, [*range(axis + 1), *range(axis + 2, rank + 1), axis + 1])
+    return b.transpose(windows, [*range(axis + 1), *range(axis + 2, rank + 1), axis + 1])
 
 
 def strided_places(b: Builder, sizes: list[int], strides: list[int], offset: int) -> np.ndarray:

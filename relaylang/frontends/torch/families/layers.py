@@ -27,7 +27,7 @@ def convolution(n: Node) -> Any:
     if single:
         x = b.unsqueeze(x, [0])
     if n.get("transposed"):
-        made = _transposed(n, x, weight, count)
+        conv = _transposed(n, x, weight, count)
     else:
         kernel = b.static_shape(weight, "the weights")
         strides, dilation = _of_rank(n.ints("stride", [1]), count), _of_rank(n.ints("dilation", [1]), count)
@@ -37,7 +37,7 @@ def convolution(n: Node) -> Any:
             pads = [t // 2 for t in totals] + [t - t // 2 for t in totals]
         else:
             pads = _of_rank([0] if padding == "valid" else n.ints("padding", [0]), count) * 2
-        made = b.op(
+        conv = b.op(
             f"nn.conv{count}d",
             x,
             weight,
@@ -49,8 +49,8 @@ def convolution(n: Node) -> Any:
             kernel_size=kernel[2:],
         )
     if n.has("bias"):
-        made = b.op("nn.bias_add", made, n.x("bias"), axis=1)
-    return b.squeeze(made, [0]) if single else made
+        conv = b.op("nn.bias_add", conv, n.x("bias"), axis=1)
+    return b.squeeze(conv, [0]) if single else conv
 
 
 def _transposed(n: Node, x: Expr, weight: Expr, count: int) -> Any:
@@ -75,23 +75,23 @@ def _transposed(n: Node, x: Expr, weight: Expr, count: int) -> Any:
 def conv_transpose(n: Node) -> Any:
     b, x, weight = n.b, n.x("input"), n.x("weight")
     single = b.rank(x) == b.rank(weight) - 1
-    made = _transposed(n, b.unsqueeze(x, [0]) if single else x, weight, b.rank(weight) - 2)
-    made = b.op("nn.bias_add", made, n.x("bias"), axis=1) if n.has("bias") else made
-    return b.squeeze(made, [0]) if single else made
+    conv = _transposed(n, b.unsqueeze(x, [0]) if single else x, weight, b.rank(weight) - 2)
+    conv = b.op("nn.bias_add", conv, n.x("bias"), axis=1) if n.has("bias") else conv
+    return b.squeeze(conv, [0]) if single else conv
 
 
 def linear(n: Node) -> Any:
     """Weights are (units, inputs), as Relay's; axes in front are kept."""
     b, x, weight = n.b, n.x("input"), n.x("weight")
     if b.rank(x) == 2 and b.rank(weight) == 2:
-        made = b.op("nn.dense", x, weight, units=b.extent(weight, 0))
+        dense = b.op("nn.dense", x, weight, units=b.extent(weight, 0))
     elif b.rank(weight) == 2 and b.rank(x) > 2:
         flat = nn.flatten_front(b, x, b.rank(x) - 1)
-        made = b.op("nn.dense", flat, weight, units=b.extent(weight, 0))
-        made = nn.unflatten_front(b, made, x, b.rank(x) - 1)
+        dense = b.op("nn.dense", flat, weight, units=b.extent(weight, 0))
+        dense = nn.unflatten_front(b, dense, x, b.rank(x) - 1)
     else:
-        made = matmul(b, x, b.transpose(weight, list(range(b.rank(weight)))[::-1]))
-    return b.op("add", made, n.x("bias")) if n.has("bias") else made
+        dense = matmul(b, x, b.transpose(weight, list(range(b.rank(weight)))[::-1]))
+    return b.op("add", dense, n.x("bias")) if n.has("bias") else dense
 
 
 def product(n: Node) -> Any:
@@ -101,11 +101,11 @@ def product(n: Node) -> Any:
 def addmm(n: Node) -> Any:
     b = n.b
     names = ("mat1", "mat2") if "mat1" in n.call.args else ("batch1", "batch2")
-    made, bias = matmul(b, n.x(names[0]), n.x(names[1])), n.x()
+    matrix, bias = matmul(b, n.x(names[0]), n.x(names[1])), n.x()
     alpha, beta = n.get("alpha", 1), n.get("beta", 1)
-    made = made if alpha == 1 else b.op("multiply", made, b.const(alpha, b.dtype(made)))
+    matrix = matrix if alpha == 1 else b.op("multiply", matrix, b.const(alpha, b.dtype(matrix)))
     bias = bias if beta == 1 else b.op("multiply", bias, b.const(beta, b.dtype(bias)))
-    return b.op("add", made, bias)
+    return b.op("add", matrix, bias)
 
 
 def einsum(n: Node) -> Any:
@@ -117,8 +117,10 @@ def layer_norm(n: Node) -> Any:
     b, x = n.b, n.x("input")
     axis = b.rank(x) - len(n.get("normalized_shape"))
     parts, eps = [n.get(name) for name in ("weight", "bias")], float(n.get("eps", 1e-5))
-    made = nn.layer_norm(b, x, axis, eps, *parts)
-    return [made, *_statistics(n, x, list(range(axis, b.rank(x))), eps)] if n.call.target.startswith("aten.native") else made
+    normalised = nn.layer_norm(b, x, axis, eps, *parts)
+    return (
+        [normalised, *_statistics(n, x, list(range(axis, b.rank(x))), eps)] if n.call.target.startswith("aten.native") else normalised
+    )
 
 
 def _statistics(n: Node, x: Expr, axes: list[int], eps: float) -> list[Expr]:
@@ -135,11 +137,11 @@ def rms_norm(n: Node) -> Any:
     axes = list(range(b.rank(x) - len(n.get("normalized_shape")), b.rank(x)))
     eps = n.get("eps")
     eps = float(np.finfo(b.dtype(x)).eps) if eps is None else float(eps)
-    made = nn.rms_norm(b, x, axes, eps, n.get("weight"))
+    normalised = nn.rms_norm(b, x, axes, eps, n.get("weight"))
     if not n.call.target.startswith("aten._fused"):
-        return made
+        return normalised
     square = b.op("mean", b.op("multiply", x, x), axis=axes, keepdims=True)
-    return [made, b.op("rsqrt", b.op("add", square, eps))]
+    return [normalised, b.op("rsqrt", b.op("add", square, eps))]
 
 
 def group_norm(n: Node) -> Any:
@@ -148,14 +150,14 @@ def group_norm(n: Node) -> Any:
     channels = b.extent(x, 1)
     parts = b.op("reshape", x, newshape=(0, groups, -1))
     eps = float(n.get("eps", 1e-5))
-    made = nn.normalise(b, parts, [2], eps)
-    made = b.reshape_to(made, b.shape_of(x))
+    normalised = nn.normalise(b, parts, [2], eps)
+    normalised = b.reshape_to(normalised, b.shape_of(x))
     shape = [1, channels] + [1] * (b.rank(x) - 2)
     scale, shift = (b.reshape(n.x(name), shape) if n.has(name) else None for name in ("weight", "bias"))
-    made = nn.scale_and_shift(b, made, scale, shift)
+    normalised = nn.scale_and_shift(b, normalised, scale, shift)
     if not n.call.target.startswith("aten.native"):
-        return made
-    return [made, *[b.op("reshape", v, newshape=[0, 0]) for v in _statistics(n, parts, [2], eps)]]
+        return normalised
+    return [normalised, *[b.op("reshape", v, newshape=[0, 0]) for v in _statistics(n, parts, [2], eps)]]
 
 
 def softmax(op: str) -> Any:

@@ -97,8 +97,8 @@ def _mean_by_weight(n: Node, loss: Expr, weight: Expr) -> Expr:
 
 def nll_loss(n: Node) -> Any:
     loss, weight = _by_class(n, n.x(), n.x("target"))
-    made = _mean_by_weight(n, loss, weight)
-    return [made, n.b.op("sum", weight)] if n.call.target.split(".")[1].endswith("_forward") else made
+    mean = _mean_by_weight(n, loss, weight)
+    return [mean, n.b.op("sum", weight)] if n.call.target.split(".")[1].endswith("_forward") else mean
 
 
 def cross_entropy(n: Node) -> Any:
@@ -117,13 +117,13 @@ def cross_entropy(n: Node) -> Any:
         cells = b.op("sum", b.op("ones_like", loss))
         return b.op("divide", b.op("sum", loss), cells)
     loss, weight = _by_class(n, logs, target)
-    made = _mean_by_weight(n, loss, weight)
+    mean = _mean_by_weight(n, loss, weight)
     if not smooth:
-        return made
+        return mean
     ignored = b.op("equal", target, b.const(n.int("ignore_index", -100), b.dtype(target)))
     spread = b.op("negative", b.op("sum", scaled, axis=[axis]))
     spread = _mean_by_weight(n, b.op("where", ignored, b.op("zeros_like", spread), spread), weight)
-    return b.op("add", b.op("multiply", made, 1 - smooth), b.op("multiply", spread, smooth / count))
+    return b.op("add", b.op("multiply", mean, 1 - smooth), b.op("multiply", spread, smooth / count))
 
 
 def hinge_embedding(n: Node) -> Any:

@@ -30,13 +30,13 @@ class Sequences:
 
     def mask(self) -> Expr:
         """Which sequences have which step: (steps, batch)."""
-        made: Expr = self.b.op("less", self.b.const(self.b.arrays.arange(self.batch)[None]), self.b.unsqueeze(self.sizes, [1]))
-        return made
+        mask: Expr = self.b.op("less", self.b.const(self.b.arrays.arange(self.batch)[None]), self.b.unsqueeze(self.sizes, [1]))
+        return mask
 
     def lengths(self) -> Expr:
         """The number of steps of each sequence."""
-        made: Expr = self.b.op("sum", self.b.cast(self.mask(), "int64"), axis=[0])
-        return made
+        lengths: Expr = self.b.op("sum", self.b.cast(self.mask(), "int64"), axis=[0])
+        return lengths
 
     def packed(self, x: Expr) -> Expr:
         """The rows of the steps of (steps, batch, ...)."""
@@ -45,18 +45,18 @@ class Sequences:
         mask = b.op("reshape", self.mask(), newshape=[-1])
         value = b.value(mask)
         places = b.const(np.flatnonzero(value)) if value is not None else b.squeeze(b.op("argwhere", mask), [1])
-        made: Expr = b.op("take", flat, places, axis=0)
-        return made
+        rows: Expr = b.op("take", flat, places, axis=0)
+        return rows
 
     def padded(self, data: Expr, value: float = 0.0) -> Expr:
         """The packed data as (steps, batch, ...), with a value behind the end of each sequence."""
         b = self.b
         before = b.op("cumsum", self.sizes, axis=0, exclusive=True)
         places = b.op("add", b.unsqueeze(before, [1]), b.const(b.arrays.arange(self.batch)[None]))
-        made = b.op("take", data, places, axis=0, mode="clip")
-        mask = b.unsqueeze(self.mask(), list(range(2, b.rank(made))))
-        found: Expr = b.op("where", mask, made, b.const(value, b.dtype(data)))
-        return found
+        rows = b.op("take", data, places, axis=0, mode="clip")
+        mask = b.unsqueeze(self.mask(), list(range(2, b.rank(rows))))
+        padded: Expr = b.op("where", mask, rows, b.const(value, b.dtype(data)))
+        return padded
 
 
 def sequences(b: Builder, sizes: Expr, batch: Any = None) -> Sequences:
@@ -84,35 +84,35 @@ def pack(n: Node) -> Any:
         steps = int(known.max())
         x = b.slice(x, [0], [steps], [0])
     alive = b.op("less", b.const(b.arrays.arange(steps)[:, None]), b.unsqueeze(lengths, [0]))
-    found = Sequences(b, b.op("sum", b.cast(alive, "int64"), axis=[1]), batch)
-    sizes = found.sizes
+    packing = Sequences(b, b.op("sum", b.cast(alive, "int64"), axis=[1]), batch)
+    sizes = packing.sizes
     if known is None:
         longest = b.scalar(b.slice(lengths, [0], [1], [0]))
         sizes = computed_slice(n, sizes, 0, 0, longest, 1)
-    b.notes[sizes] = found
-    return [found.packed(x), sizes]
+    b.notes[sizes] = packing
+    return [packing.packed(x), sizes]
 
 
 def pad(n: Node) -> Any:
     """The padded tensor and the lengths of packed data."""
     b, data, sizes = n.b, n.x("data"), n.x("batch_sizes")
-    found = sequences(b, sizes)
+    packing = sequences(b, sizes)
     fill = float(n.get("padding_value", 0.0))
-    made = found.padded(data, fill)
+    padded = packing.padded(data, fill)
     total = n.get("total_length", -1)
     if isinstance(total, Expr) and b.value(total) is None:
         rows = b.arange(b.const(0, "int64"), b.cast(b.scalar(total), "int64"), b.const(1, "int64"), "int64")
-        alive = b.unsqueeze(b.op("less", rows, found.steps), list(range(1, b.rank(made))))
-        made = b.op("where", alive, b.op("take", made, rows, axis=0, mode="clip"), b.const(fill, b.dtype(made)))
-    elif (total := n.int("total_length", -1)) > found.steps:
-        widths = [[0, total - found.steps], *[[0, 0]] * (b.rank(made) - 1)]
-        made = b.op("nn.pad", made, b.const(fill, b.dtype(made)), pad_width=widths)
+        alive = b.unsqueeze(b.op("less", rows, packing.steps), list(range(1, b.rank(padded))))
+        padded = b.op("where", alive, b.op("take", padded, rows, axis=0, mode="clip"), b.const(fill, b.dtype(padded)))
+    elif (total := n.int("total_length", -1)) > packing.steps:
+        widths = [[0, total - packing.steps], *[[0, 0]] * (b.rank(padded) - 1)]
+        padded = b.op("nn.pad", padded, b.const(fill, b.dtype(padded)), pad_width=widths)
     elif total > 0:
-        made = b.slice(made, [0], [total], [0])
-    elif b.shape(sizes)[0] != found.steps:  # as long as the longest sequence, which is computed
-        made = computed_slice(n, made, 0, 0, b.scalar(b.shape_of(sizes)), 1)
-    made = b.transpose(made, [1, 0, *range(2, b.rank(made))]) if n.get("batch_first") else made
-    return [made, found.lengths()]
+        padded = b.slice(padded, [0], [total], [0])
+    elif b.shape(sizes)[0] != packing.steps:  # as long as the longest sequence, which is computed
+        padded = computed_slice(n, padded, 0, 0, b.scalar(b.shape_of(sizes)), 1)
+    padded = b.transpose(padded, [1, 0, *range(2, b.rank(padded))]) if n.get("batch_first") else padded
+    return [padded, packing.lengths()]
 
 
 RULES = (Rule("aten._pack_padded_sequence", pack), Rule("aten._pad_packed_sequence", pad))

@@ -56,18 +56,18 @@ def _ends(n: Node, x: Expr, count: int) -> list[int]:
     return ends
 
 
-def _cut(n: Node, made: Expr, x: Expr, count: int) -> Expr:
+def _cut(n: Node, pooled: Expr, x: Expr, count: int) -> Expr:
     """A pool's result without windows that start in the padding behind the data."""
     b = n.b
     for axis, (extent, k, s, p, d) in enumerate(zip(b.shape(x)[2:], *_window(n, count)), 2):
         if isinstance(extent, int):
             most = _results(int(extent), k, s, p, d, True)
-            made = made if b.extent(made, axis) <= most else b.slice(made, [0], [most], [axis])
+            pooled = pooled if b.extent(pooled, axis) <= most else b.slice(pooled, [0], [most], [axis])
         elif p > _reach(k, d) - s:
-            given = b.scalar(b.slice(b.shape_of(x), [axis], [axis + 1], [0]))
-            starts = b.op("floor_divide", b.op("add", given, p + s - 1), s)
-            made = computed_slice(n, made, axis, 0, starts, 1)
-    return made
+            spatial = b.scalar(b.slice(b.shape_of(x), [axis], [axis + 1], [0]))
+            starts = b.op("floor_divide", b.op("add", spatial, p + s - 1), s)
+            pooled = computed_slice(n, pooled, axis, 0, starts, 1)
+    return pooled
 
 
 def pool(kind: str, count: int) -> Any:
@@ -89,14 +89,14 @@ def pool(kind: str, count: int) -> Any:
         else:
             attrs["count_include_pad"] = divisor is not None or bool(n.get("count_include_pad", True))
         dtype = b.dtype(x)
-        whole = divisor is not None and "int" in dtype
-        made = b.op(f"nn.{kind}_pool{count}d", b.cast(x, "float64") if whole else x, **attrs)
+        is_integer = divisor is not None and "int" in dtype
+        pooled = b.op(f"nn.{kind}_pool{count}d", b.cast(x, "float64") if is_integer else x, **attrs)
         if divisor is not None:
-            made = b.op("multiply", made, math.prod(size) if whole else math.prod(size) / divisor)
-        if whole:
-            made = b.cast(b.op("trunc", b.op("divide", b.op("round", made), float(divisor or 1))), dtype)
-        made = _cut(n, made, x, count) if ceil else made
-        return b.squeeze(made, [0]) if single else made
+            pooled = b.op("multiply", pooled, math.prod(size) if is_integer else math.prod(size) / divisor)
+        if is_integer:
+            pooled = b.cast(b.op("trunc", b.op("divide", b.op("round", pooled), float(divisor or 1))), dtype)
+        pooled = _cut(n, pooled, x, count) if ceil else pooled
+        return b.squeeze(pooled, [0]) if single else pooled
 
     return convert
 
@@ -107,15 +107,15 @@ _PLACES, _LISTED = "listing the places of windows", 64
 
 def _places(n: Node, extents: Sequence[int], count: int) -> list[list[list[int]]]:
     """For each axis, the positions in each window; those in the padding are left out."""
-    found = []
+    positions = []
     for axis, (extent, k, s, p, d) in enumerate(zip(extents, *_window(n, count))):
         out = _results(extent, k, s, p, d, bool(n.get("ceil_mode")))
         n.b.arrays.reserve((max(out, 0), k), _PLACES, _LISTED)
         starts = [i * s - p for i in range(out)]
-        found.append([[q for q in range(first, first + d * k, d) if 0 <= q < extent] for first in starts])
-        if not all(found[axis]):
+        positions.append([[q for q in range(first, first + d * k, d) if 0 <= q < extent] for first in starts])
+        if not all(positions[axis]):
             raise Unsupported("a window lies in the padding alone")
-    return found
+    return positions
 
 
 def largest_places(b: Builder, x: Expr, windows: list[list[list[int]]]) -> Expr:
@@ -131,8 +131,8 @@ def largest_places(b: Builder, x: Expr, windows: list[list[list[int]]]) -> Expr:
     flat = b.op("reshape", x, newshape=[0, 0, math.prod(extents)])
     best = b.cast(b.op("argmax", b.op("take", flat, b.const(table), axis=2), axis=[3]), "int64")
     at = b.op("add", best, b.const(b.arrays.arange(len(rows), dtype=np.int64) * most))
-    made = b.op("take", b.const(table.reshape(-1)), at, axis=0)
-    return b.op("reshape", made, newshape=[0, 0, *[len(w) for w in windows]])
+    places = b.op("take", b.const(table.reshape(-1)), at, axis=0)
+    return b.op("reshape", places, newshape=[0, 0, *[len(w) for w in windows]])
 
 
 def _with_places(n: Node, values: Expr, x: Expr, windows: list[list[list[int]]], single: bool) -> list[Expr]:
@@ -161,19 +161,19 @@ def adaptive_pool(kind: str, count: int) -> Any:
         x, single = _single(n, n.x(), count)
         sizes = of_rank(n.ints("output_size"), count)
         if kind == "avg" and all(s == 1 for s in sizes):
-            made = b.op("mean", x, axis=tuple(range(2, 2 + count)), keepdims=True)
+            pooled = b.op("mean", x, axis=tuple(range(2, 2 + count)), keepdims=True)
         else:
-            made = b.op(f"nn.adaptive_{kind}_pool{count}d", x, output_size=sizes)
-        made = b.squeeze(made, [0]) if single else made
+            pooled = b.op(f"nn.adaptive_{kind}_pool{count}d", x, output_size=sizes)
+        pooled = b.squeeze(pooled, [0]) if single else pooled
         if kind == "avg":
-            return made
+            return pooled
         extents = b.shape(x)[2:]
         known = [int(d) for d in extents if isinstance(d, int)]
         if len(known) < count or not n.used(1):
-            return [made]
+            return [pooled]
         b.arrays.reserve([max(e, s) for e, s in zip(known, sizes)], _PLACES, _LISTED)
         windows = [[list(range(i * e // s, -(-(i + 1) * e // s))) for i in range(s)] for e, s in zip(known, sizes)]
-        return _with_places(n, made, x, windows, single)
+        return _with_places(n, pooled, x, windows, single)
 
     return convert
 
@@ -207,9 +207,9 @@ def fractional_pool(count: int) -> Any:
         flat = b.reshape_exactly(flat, [*front, -1])
         taken = b.op("gather", b.reshape_exactly(x, [*front, math.prod(extents)]), flat, axis=2)
         best = b.unsqueeze(b.cast(b.op("argmax", b.reshape_exactly(taken, windows), axis=[3]), "int64"), [3])
-        made = [b.op("gather", b.reshape_exactly(v, windows), best, axis=3) for v in (taken, flat)]
-        made = [b.reshape_exactly(v, [*front, *sizes]) for v in made]
-        return [b.squeeze(v, [0]) for v in made] if single else made
+        largest = [b.op("gather", b.reshape_exactly(v, windows), best, axis=3) for v in (taken, flat)]
+        largest = [b.reshape_exactly(v, [*front, *sizes]) for v in largest]
+        return [b.squeeze(v, [0]) for v in largest] if single else largest
 
     return convert
 

@@ -97,13 +97,13 @@ def matrix_power(n: Node) -> Any:
         return b.op("add", b.op("zeros_like", x), b.const(b.arrays.eye(b.extent(x, -1)), b.dtype(x)))
     if count < 0:
         raise Unsupported("it needs the inverse of a matrix")
-    made: Expr | None = None
+    power: Expr | None = None
     while count:
         if count & 1:
-            made = x if made is None else matmul(b, made, x)
+            power = x if power is None else matmul(b, power, x)
         count >>= 1
         x = matmul(b, x, x) if count else x
-    return made
+    return power
 
 
 def bilinear(n: Node) -> Any:
@@ -115,9 +115,9 @@ def bilinear(n: Node) -> Any:
     rows, others = (nn.flatten_front(b, t, rank - 1) if rank > 1 else b.unsqueeze(t, [0]) for t in (x, y))
     flat = b.reshape_exactly(b.transpose(weight, [1, 0, 2]), [left, units * right])
     part = b.op("reshape", matmul(b, rows, flat), newshape=[0, units, right])
-    made = b.op("sum", b.op("multiply", part, b.unsqueeze(others, [1])), axis=[2])
-    made = nn.unflatten_front(b, made, x, rank - 1) if rank > 1 else b.squeeze(made, [0])
-    return b.op("add", made, n.x("bias")) if n.has("bias") else made
+    products = b.op("sum", b.op("multiply", part, b.unsqueeze(others, [1])), axis=[2])
+    products = nn.unflatten_front(b, products, x, rank - 1) if rank > 1 else b.squeeze(products, [0])
+    return b.op("add", products, n.x("bias")) if n.has("bias") else products
 
 
 def cross(n: Node) -> Any:

@@ -34,9 +34,9 @@ def _held(b: Builder, x: Expr, low: int, high: int) -> Expr:
 def _computed(b: Builder, x: Expr, scale: Expr, zero: Expr, low: int, high: int, dtype: str) -> Expr:
     """`round(x / scale) + zero` within bounds, for computed scales; halves go to the even number."""
     inverse = b.op("divide", b.const(1, b.dtype(scale)), scale)
-    whole = round_even(b, b.op("multiply", x, b.cast(inverse, b.dtype(x))))
-    made = b.op("add", whole, b.cast(zero, b.dtype(x)))
-    return b.cast(b.op("clip", made, a_min=float(low), a_max=float(high)), dtype)
+    rounded = round_even(b, b.op("multiply", x, b.cast(inverse, b.dtype(x))))
+    steps = b.op("add", rounded, b.cast(zero, b.dtype(x)))
+    return b.cast(b.op("clip", steps, a_min=float(low), a_max=float(high)), dtype)
 
 
 def _along(b: Builder, values: Expr, axis: int, rank: int) -> Expr:
@@ -65,8 +65,8 @@ def quantize_channels(n: Node) -> Any:
     x = b.cast(n.x("input"), "float32")
     scales, zeros = _channels(n)
     axis = n.int("axis") % b.rank(x)
-    made = quantize(b, x, scales, zeros, n.dtype() or n.result_dtype(), axis)
-    return _held(b, made, low, high)
+    steps = quantize(b, x, scales, zeros, n.dtype() or n.result_dtype(), axis)
+    return _held(b, steps, low, high)
 
 
 def dequantize_channels(n: Node) -> Any:
@@ -120,8 +120,8 @@ def choose_for_rows_asymmetric(n: Node) -> Any:
     wrong = b.op("add", b.op("add", low, -128.0), b.op("add", high, 127.0))
     one, other = b.const(-128.0, b.dtype(scale)), b.const(127.0, b.dtype(scale))
     zero = b.op("where", b.op("greater", wrong, 0.0), b.op("subtract", one, low), b.op("subtract", other, high))
-    whole = round_even(b, b.op("clip", zero, a_min=-128.0, a_max=127.0))
-    return [b.cast(scale, n.result_dtype()), b.cast(whole, n.result_dtype(1))]
+    rounded = round_even(b, b.op("clip", zero, a_min=-128.0, a_max=127.0))
+    return [b.cast(scale, n.result_dtype()), b.cast(rounded, n.result_dtype(1))]
 
 
 def quantize_rows(n: Node) -> Any:
@@ -132,8 +132,8 @@ def quantize_rows(n: Node) -> Any:
     inverse = b.op("divide", b.const(1, b.dtype(scales)), scales)
     kind = "float64" if "float64" in (b.dtype(scales), b.dtype(x)) else "float32"
     shifted = b.op("add", b.op("multiply", b.cast(x, kind), b.cast(inverse, kind)), b.cast(n.x("zero_points"), kind))
-    made = b.op("clip", round_even(b, shifted), a_min=float(low), a_max=float(high))
-    return b.cast(made, n.dtype() or n.result_dtype())
+    steps = b.op("clip", round_even(b, shifted), a_min=float(low), a_max=float(high))
+    return b.cast(steps, n.dtype() or n.result_dtype())
 
 
 def dequantize_rows(n: Node) -> Any:
@@ -158,15 +158,15 @@ def quantize_groups(n: Node) -> Any:
     rows, scales, zeros = _groups(n)
     inverse = b.op("divide", b.const(1, "float32"), scales)
     shifted = b.op("add", b.op("multiply", b.cast(rows, "float32"), inverse), zeros)
-    made = b.op("clip", round_even(b, shifted), a_min=float(low), a_max=float(high))
-    return b.reshape_to(b.cast(made, n.dtype() or n.result_dtype()), b.shape_of(n.x("input")))
+    steps = b.op("clip", round_even(b, shifted), a_min=float(low), a_max=float(high))
+    return b.reshape_to(b.cast(steps, n.dtype() or n.result_dtype()), b.shape_of(n.x("input")))
 
 
 def dequantize_groups(n: Node) -> Any:
     b = n.b
     rows, scales, zeros = _groups(n)
-    made = b.op("multiply", b.op("subtract", b.cast(rows, "float32"), zeros), scales)
-    return b.reshape_to(b.cast(made, n.dtype("output_dtype") or n.result_dtype()), b.shape_of(n.x("input")))
+    real = b.op("multiply", b.op("subtract", b.cast(rows, "float32"), zeros), scales)
+    return b.reshape_to(b.cast(real, n.dtype("output_dtype") or n.result_dtype()), b.shape_of(n.x("input")))
 
 
 def _fake(b: Builder, x: Expr, scale: Expr, zero: Expr, low: int, high: int, axis: int = -1) -> Expr:
@@ -178,15 +178,15 @@ def _fake(b: Builder, x: Expr, scale: Expr, zero: Expr, low: int, high: int, axi
         scale, zero = (_along(b, v, axis, b.rank(x)) for v in (scale, zero))
     zero = b.cast(zero, "float32")
     inverse = b.op("divide", b.const(1, "float32"), scale)
-    made = b.op("add", round_even(b, b.op("multiply", x, inverse)), zero)
-    made = b.op("clip", made, a_min=float(low), a_max=float(high))
-    return b.op("multiply", b.op("subtract", made, zero), scale)
+    steps = b.op("add", round_even(b, b.op("multiply", x, inverse)), zero)
+    steps = b.op("clip", steps, a_min=float(low), a_max=float(high))
+    return b.op("multiply", b.op("subtract", steps, zero), scale)
 
 
 def fake_quantize(n: Node) -> Any:
     scale, zero = _scalar(n, "scale", "float32"), _scalar(n, "zero_point", "int32")
-    made = _fake(n.b, n.x(), scale, zero, *_range(n))
-    return made if "cachemask" not in n.call.target else [made]
+    faked = _fake(n.b, n.x(), scale, zero, *_range(n))
+    return faked if "cachemask" not in n.call.target else [faked]
 
 
 def fake_quantize_channels(n: Node) -> Any:
@@ -194,8 +194,8 @@ def fake_quantize_channels(n: Node) -> Any:
     x = n.x("self" if "self" in n.call.args else "input")
     names = ("scale", "zero_point") if "scale" in n.call.args else ("scales", "zero_points")
     scale, zero = b.cast(n.x(names[0]), "float32"), b.cast(n.x(names[1]), "int32")
-    made = _fake(b, x, scale, zero, *_range(n), n.int("axis") % b.rank(x))
-    return made if "cachemask" not in n.call.target else [made]
+    faked = _fake(b, x, scale, zero, *_range(n), n.int("axis") % b.rank(x))
+    return faked if "cachemask" not in n.call.target else [faked]
 
 
 def as_dtype(n: Node) -> Any:

@@ -19,8 +19,8 @@ Step = Callable[[Builder, Expr, Expr, list[Expr]], list[Expr]]
 
 
 def _gates(b: Builder, x: Expr, weight: Expr, bias: Expr | None) -> Expr:
-    made = b.unfolded("nn.dense", x, weight, units=b.extent(weight, 0))  # all steps have one form, whatever the first state is
-    return b.op("add", made, bias) if bias is not None else made
+    product = b.unfolded("nn.dense", x, weight, units=b.extent(weight, 0))  # all steps have one form, whatever the first state is
+    return b.op("add", product, bias) if bias is not None else product
 
 
 def _parts(b: Builder, x: Expr, count: int) -> list[Expr]:
@@ -64,8 +64,8 @@ def _cell(step: Step, count: int) -> Cell:
         _complete(states, weights, count)
         weights, projection = (weights[:-1], weights[-1]) if len(weights) % 2 else (weights, None)
         bias_x, bias_h = (weights[2], weights[3]) if len(weights) > 2 else (None, None)
-        made = step(b, _gates(b, x, weights[0], bias_x), _gates(b, states[0], weights[1], bias_h), states)
-        return made if projection is None else [_gates(b, made[0], projection, None), *made[1:]]
+        new_states = step(b, _gates(b, x, weights[0], bias_x), _gates(b, states[0], weights[1], bias_h), states)
+        return new_states if projection is None else [_gates(b, new_states[0], projection, None), *new_states[1:]]
 
     return cell
 
@@ -82,8 +82,8 @@ def _step(b: Builder, cell: Cell, weights: list[Expr], x: Expr, states: list[Exp
 
 
 def _states(n: Node) -> list[Expr]:
-    given = n.get("hx")
-    return list(given) if isinstance(given, list) else [given]
+    states = n.get("hx")
+    return list(states) if isinstance(states, list) else [states]
 
 
 def stacked(cell: Cell, states: int) -> Callable[[Node], Any]:
@@ -99,11 +99,11 @@ def stacked(cell: Cell, states: int) -> Callable[[Node], Any]:
         lone = not packed and b.rank(x) == 2
         x, initial = (b.unsqueeze(x, [1]), [b.unsqueeze(s, [1]) for s in initial]) if lone else (x, initial)
         first = bool(n.get("batch_first")) and not lone
-        found = sequences(b, n.x("batch_sizes"), b.shape(initial[0])[1]) if packed else None
+        packing = sequences(b, n.x("batch_sizes"), b.shape(initial[0])[1]) if packed else None
         steps, lengths = b.transpose(x, [1, 0, 2]) if first else x, None
-        if found is not None:
-            initial = [b.refine(s, [None, found.batch, None]) for s in initial]
-            steps, lengths = found.padded(x), found.lengths()
+        if packing is not None:
+            initial = [b.refine(s, [None, packing.batch, None]) for s in initial]
+            steps, lengths = packing.padded(x), packing.lengths()
         last: list[list[Expr]] = []
         for layer in range(count):
             outputs = []
@@ -111,11 +111,11 @@ def stacked(cell: Cell, states: int) -> Callable[[Node], Any]:
                 at = layer * ways + way
                 begin = [b.squeeze(b.slice(s, [at], [at + 1], [0]), [0]) for s in initial]
                 step = partial(_step, b, cell, weights[at * each : (at + 1) * each])
-                made, after = recurrence(b, steps, begin, step, lengths, reverse=way == 1)
-                outputs.append(made)
+                outs, after = recurrence(b, steps, begin, step, lengths, reverse=way == 1)
+                outputs.append(outs)
                 last.append(after)
             steps = b.concat(outputs, 2)
-        out = found.packed(steps) if found is not None else b.transpose(steps, [1, 0, 2]) if first else steps
+        out = packing.packed(steps) if packing is not None else b.transpose(steps, [1, 0, 2]) if first else steps
         results = [out, *(b.op("stack", b.tuple([after[i] for after in last]), axis=0) for i in range(states))]
         return [b.squeeze(r, [1]) for r in results] if lone else results
 
@@ -131,9 +131,9 @@ def single(cell: Cell, states: int) -> Callable[[Node], Any]:
         if lone:
             x, before = b.unsqueeze(x, [0]), [b.unsqueeze(s, [0]) for s in before]
         weights = [n.x(name) for name in ("w_ih", "w_hh", "b_ih", "b_hh") if n.has(name)]
-        made = cell(b, x, before, weights)
-        made = [b.squeeze(m, [0]) for m in made] if lone else made
-        return made if states > 1 else made[0]
+        new_states = cell(b, x, before, weights)
+        new_states = [b.squeeze(m, [0]) for m in new_states] if lone else new_states
+        return new_states if states > 1 else new_states[0]
 
     return convert
 

@@ -33,9 +33,9 @@ def reduce_(op: str) -> Any:
 
 def _mean(b: Builder, x: Expr, axes: tuple[int, ...] | None, keep: bool) -> Expr:
     """The mean, which is NaN of no elements."""
-    made: Expr = b.op("mean", x, axis=axes, keepdims=keep)
+    mean: Expr = b.op("mean", x, axis=axes, keepdims=keep)
     empty = 0 in (b.shape(x) if axes is None else [b.shape(x)[a] for a in axes])
-    return b.op("full_like", made, b.const(np.nan, b.dtype(x))) if empty else made
+    return b.op("full_like", mean, b.const(np.nan, b.dtype(x))) if empty else mean
 
 
 def variance(n: Node) -> Any:
@@ -46,12 +46,12 @@ def variance(n: Node) -> Any:
     mean = b.op("mean", x, axis=axes, keepdims=True)
     off = b.op("subtract", x, mean)
     total = b.op("sum", b.op("multiply", off, off), axis=axes, keepdims=keep)
-    made = b.op("divide", total, _less(b, _count(b, x, axes), float(1 if correction is None else correction)))
+    spread = b.op("divide", total, _less(b, _count(b, x, axes), float(1 if correction is None else correction)))
     if "std" in n.call.target:
-        made = b.op("sqrt", made)
+        spread = b.op("sqrt", spread)
     if "mean" in n.call.target:
-        return [made, _mean(b, x, axes, keep)]
-    return made
+        return [spread, _mean(b, x, axes, keep)]
+    return spread
 
 
 def _count(b: Builder, x: Expr, axes: tuple[int, ...]) -> Expr:
@@ -79,11 +79,11 @@ def place_of_nan(b: Builder, x: Expr, axes: tuple[int, ...] | None, keep: bool) 
 
 def _place(b: Builder, op: str, x: Expr, axes: tuple[int, ...] | None, keep: bool) -> Expr:
     """The place of an extreme as int64. A NaN is both the greatest and the smallest element."""
-    made = b.cast(b.op(op, x, axis=axes, keepdims=keep), "int64")
+    index = b.cast(b.op(op, x, axis=axes, keepdims=keep), "int64")
     if "float" not in b.dtype(x):
-        return made
+        return index
     some, first = place_of_nan(b, x, axes, keep)
-    return b.op("where", some, first, made)
+    return b.op("where", some, first, index)
 
 
 def arg(op: str) -> Any:
@@ -152,9 +152,9 @@ def _of_order(b: Builder, x: Expr, order: float, axes: tuple[int, ...] | None, k
 
 def _extreme_size(b: Builder, op: str, size: Expr, axes: tuple[int, ...] | None, keep: bool) -> Expr:
     """The largest or smallest of absolute values; PyTorch's norms have the largest 0 of no elements."""
-    made: Expr = b.op(op, size, axis=axes, keepdims=keep)
+    largest: Expr = b.op(op, size, axis=axes, keepdims=keep)
     empty = 0 in (b.shape(size) if axes is None else [b.shape(size)[a] for a in axes])
-    return b.op("zeros_like", made) if empty and op == "max" else made
+    return b.op("zeros_like", largest) if empty and op == "max" else largest
 
 
 def norm(n: Node) -> Any:
@@ -183,8 +183,8 @@ def _matrix_norm(n: Node, x: Expr, order: float, axes: tuple[int, ...]) -> Expr:
     rows, columns = (a % b.rank(x) for a in axes)
     summed, rest = (rows, columns) if abs(order) == 1 else (columns, rows)
     sums = b.op("sum", b.op("abs", x), axis=[summed], keepdims=True)
-    made = _extreme_size(b, "max" if order > 0 else "min", sums, (rest,), True)
-    return made if keep else b.squeeze(made, [rows, columns])
+    largest = _extreme_size(b, "max" if order > 0 else "min", sums, (rest,), True)
+    return largest if keep else b.squeeze(largest, [rows, columns])
 
 
 def _real(n: Node) -> Expr:
@@ -205,8 +205,8 @@ def log_sum_exp(n: Node) -> Any:
     most = b.op("max", x, axis=axes, keepdims=True)
     most = b.op("where", b.op("isinf", most), b.op("zeros_like", most), most)
     total = b.op("log", b.op("sum", b.op("exp", b.op("subtract", x, most)), axis=axes, keepdims=True))
-    made = b.op("add", total, most)
-    return made if keep else b.squeeze(made, list(axes if axes is not None else range(b.rank(x))))
+    logarithm = b.op("add", total, most)
+    return logarithm if keep else b.squeeze(logarithm, list(axes if axes is not None else range(b.rank(x))))
 
 
 RULES = (

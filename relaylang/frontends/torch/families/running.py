@@ -75,8 +75,8 @@ def _ranked(n: Node, x: Expr, place: int, axis: int, keep: bool) -> list[Expr]:
     """The element that has this place in order, and its index."""
     b = n.b
     order = b.slice(b.op("argsort", x, axis=axis, dtype="int64"), [place], [place + 1], [axis])
-    found = b.slice(b.op("sort", x, axis=axis), [place], [place + 1], [axis])
-    return [found, order] if keep else [b.squeeze(v, [axis]) for v in (found, order)]
+    ranked = b.slice(b.op("sort", x, axis=axis), [place], [place + 1], [axis])
+    return [ranked, order] if keep else [b.squeeze(v, [axis]) for v in (ranked, order)]
 
 
 def median(n: Node) -> Any:
@@ -86,11 +86,11 @@ def median(n: Node) -> Any:
         x, axis, keep = b.op("reshape", x, newshape=[-1]), 0, False
     else:
         axis = n.int("dim") % b.rank(x)
-    made = _ranked(n, x, (b.extent(x, axis) - 1) // 2, axis, keep)
+    lower = _ranked(n, x, (b.extent(x, axis) - 1) // 2, axis, keep)
     if "float" in b.dtype(x):
         some, first = place_of_nan(b, x, (axis,), keep)
-        made = [b.op("where", some, b.const(np.nan, b.dtype(x)), made[0]), b.op("where", some, first, made[1])]
-    return made if n.has("dim") else made[0]
+        lower = [b.op("where", some, b.const(np.nan, b.dtype(x)), lower[0]), b.op("where", some, first, lower[1])]
+    return lower if n.has("dim") else lower[0]
 
 
 def quantile(n: Node) -> Any:
@@ -114,12 +114,12 @@ def quantile(n: Node) -> Any:
     ordered = b.op("sort", x, axis=axis)
     low, high = (b.op("take", ordered, b.const(f(at).astype(np.int64)), axis=axis) for f in (np.floor, np.ceil))
     weights = b.const((at - np.floor(at)).reshape([-1 if i == axis else 1 for i in range(b.rank(x))]), b.dtype(x))
-    made = b.op("add", low, b.op("multiply", b.op("subtract", high, low), weights))
+    quantiles = b.op("add", low, b.op("multiply", b.op("subtract", high, low), weights))
     rank = b.rank(x)
     if parts.ndim:
-        made = b.transpose(made, [axis, *[i for i in range(rank) if i != axis]])
-        return b.unsqueeze(made, [axis + 1]) if keep else made
-    return made if keep else b.squeeze(made, [axis])
+        quantiles = b.transpose(quantiles, [axis, *[i for i in range(rank) if i != axis]])
+        return b.unsqueeze(quantiles, [axis + 1]) if keep else quantiles
+    return quantiles if keep else b.squeeze(quantiles, [axis])
 
 
 def diff(n: Node) -> Any:
@@ -187,8 +187,8 @@ def unique(n: Node) -> Any:
     b, x = n.b, n.x()
     flat = b.reshape(x, [-1])
     logical = b.dtype(x) == "bool"
-    made = b.op("unique", b.cast(flat, "int8") if logical else flat, sorted=True, return_counts=True)
-    values, _, inverse, count, counts = b.fields(made)
+    distinct = b.op("unique", b.cast(flat, "int8") if logical else flat, sorted=True, return_counts=True)
+    values, _, inverse, count, counts = b.fields(distinct)
     values, counts = (computed_slice(n, v, 0, 0, b.scalar(b.cast(count, "int64")), 1) for v in (values, b.cast(counts, "int64")))
     none = b.const(np.zeros(0, np.int64))
     inverse = b.reshape_to(b.cast(inverse, "int64"), b.shape_of(x)) if n.get("return_inverse") else none

@@ -22,9 +22,9 @@ def _sizes(n: Node, x: Expr) -> tuple[list[int] | None, list[float | None]]:
     names = ("scales",) if count == 1 else ("scales_d", "scales_h", "scales_w")[3 - count :]
     factors = n.get("scale_factors") or [n.get(name) for name in names]
     scales = [None if f is None else float(f) for f in factors]
-    given = n.get("output_size")
-    if given is not None:
-        known = [b.value(v) if isinstance(v, Expr) else v for v in given]
+    sizes = n.get("output_size")
+    if sizes is not None:
+        known = [b.value(v) if isinstance(v, Expr) else v for v in sizes]
         return (None if any(v is None for v in known) else [int(v) for v in known if v is not None]), scales
     extents = b.shape(x)[2:]
     if not all(isinstance(d, int) for d in extents):
@@ -103,13 +103,13 @@ def _keeps(method: Method) -> bool:
 def _computed(n: Node, x: Expr, method: Method, scales: list[float | None]) -> Any:
     """A resize whose size is computed by the program."""
     b = n.b
-    given = n.get("output_size")
-    if given is None and b.rank(x) == 4 and method.kind != "nearest" and all(s is not None and s == int(s) for s in scales):
+    sizes = n.get("output_size")
+    if sizes is None and b.rank(x) == 4 and method.kind != "nearest" and all(s is not None and s == int(s) for s in scales):
         return resample.dynamic_scales(b, x, {2 + i: float(s or 1) for i, s in enumerate(scales)}, method)
     for i, scale in enumerate(scales):
         have = extent_of(b, x, 2 + i)
-        if given is not None:
-            size = b.cast(given[i], "int64") if isinstance(given[i], Expr) else b.const(given[i], "int64")
+        if sizes is not None:
+            size = b.cast(sizes[i], "int64") if isinstance(sizes[i], Expr) else b.const(sizes[i], "int64")
         else:
             size = b.cast(b.op("floor", b.op("multiply", b.cast(have, "float64"), float(scale or 1))), "int64")
         x = _along(b, x, 2 + i, have, size, scale, method)
@@ -126,9 +126,9 @@ def _along(b: Builder, x: Expr, axis: int, have: Expr, size: Expr, scale: float 
     else:
         ratio = b.op("divide", real_have, real_size)
         if scale:
-            given = b.const(1 / scale, "float32")
+            inverse = b.const(1 / scale, "float32")
             kept = _keeps(method) and 1 < scale < 2
-            ratio = b.op("where", b.op("equal", have, size), ratio, given) if kept else given
+            ratio = b.op("where", b.op("equal", have, size), ratio, inverse) if kept else inverse
         half = 0.5 if method.coordinates == "half_pixel" else 0.0
         at = b.op("multiply", b.op("add", places, half) if half else places, ratio)
         at = b.op("subtract", at, half) if half and method.kind != "nearest" else at
@@ -143,7 +143,7 @@ def _along(b: Builder, x: Expr, axis: int, have: Expr, size: Expr, scale: float 
         return element(0)
     rest = b.op("subtract", at, low)
     offsets = (0, 1) if method.kind == "linear" else (-1, 0, 1, 2)
-    made = None
+    total = None
     for offset in offsets:
         away = b.op("abs", b.op("subtract", rest, float(offset)))
         if method.kind == "linear":
@@ -152,18 +152,18 @@ def _along(b: Builder, x: Expr, axis: int, have: Expr, size: Expr, scale: float 
             weight = _cubic(b, away, method.a, offset in (0, 1))
         shaped = b.unsqueeze(b.cast(weight, b.dtype(x)), list(range(1, b.rank(x) - axis)))
         part = b.op("multiply", element(offset), shaped)
-        made = part if made is None else b.op("add", made, part)
-    assert made is not None
-    return made
+        total = part if total is None else b.op("add", total, part)
+    assert total is not None
+    return total
 
 
 def _cubic(b: Builder, away: Expr, a: float, near: bool) -> Expr:
     """The cubic kernel's weight at a distance below 1, or from 1 to 2."""
     factors = (a + 2, -(a + 3), 0.0, 1.0) if near else (a, -5 * a, 8 * a, -4 * a)
-    made: Expr = b.op("multiply", away, factors[0])
+    weight: Expr = b.op("multiply", away, factors[0])
     for factor in factors[1:3]:
-        made = b.op("multiply", b.op("add", made, factor), away)
-    return b.op("add", made, factors[3])
+        weight = b.op("multiply", b.op("add", weight, factor), away)
+    return b.op("add", weight, factors[3])
 
 
 def grid_sample(n: Node) -> Any:
@@ -214,8 +214,8 @@ def im2col(n: Node) -> Any:
             end = [first + (c - 1) * s + 1 for first, c, s in zip(begin, counts, stride)]
             parts.append(b.slice(x, begin, end, [2, 3], stride))
     stacked = b.op("stack", b.tuple(parts), axis=2)
-    made = b.op("reshape", stacked, newshape=[0, -3, counts[0] * counts[1]])
-    return b.squeeze(made, [0]) if single else made
+    columns = b.op("reshape", stacked, newshape=[0, -3, counts[0] * counts[1]])
+    return b.squeeze(columns, [0]) if single else columns
 
 
 def col2im(n: Node) -> Any:
@@ -223,8 +223,8 @@ def col2im(n: Node) -> Any:
     single = b.rank(x) == 2
     x = b.unsqueeze(x, [0]) if single else x
     kernel, dilation, padding, stride = (of_rank(n.ints(k), 2) for k in ("kernel_size", "dilation", "padding", "stride"))
-    made = windows.fold(b, x, n.ints("output_size"), kernel, stride, [(p, p) for p in padding], dilation)
-    return b.squeeze(made, [0]) if single else made
+    image = windows.fold(b, x, n.ints("output_size"), kernel, stride, [(p, p) for p in padding], dilation)
+    return b.squeeze(image, [0]) if single else image
 
 
 RULES = (

@@ -96,8 +96,8 @@ def expand(n: Node) -> Any:
         else:
             parts.append(b.reshape(s, [1]) if isinstance(s, Expr) else b.const(np.array([s], np.int64)))
     known = [b.known(p) for p in parts]
-    made = broadcast_to(b, x, b.concat(parts, 0))
-    return b.refine(made, [k[0] if k else None for k in known])
+    expanded = broadcast_to(b, x, b.concat(parts, 0))
+    return b.refine(expanded, [k[0] if k else None for k in known])
 
 
 def cat(n: Node) -> Any:
@@ -132,8 +132,8 @@ def computed_slice(n: Node, x: Expr, axis: int, start: Any, end: Any, step: int)
         cells: list[Expr] = [b.const(np.array([other], np.int64))] * rank
         cells[axis] = b.reshape(value, [1]) if isinstance(value, Expr) else b.const(np.array([min(value, (1 << 31) - 1)], np.int64))
         vectors.append(b.concat(cells, 0))
-    made = b.op("dyn.strided_slice", x, *vectors)
-    return b.refine(made, [int(d) if isinstance(d, int) and i != axis else None for i, d in enumerate(b.shape(x))])
+    sliced = b.op("dyn.strided_slice", x, *vectors)
+    return b.refine(sliced, [int(d) if isinstance(d, int) and i != axis else None for i, d in enumerate(b.shape(x))])
 
 
 def select(n: Node) -> Any:
@@ -150,10 +150,10 @@ def select(n: Node) -> Any:
 def split(n: Node) -> Any:
     b, x = n.b, n.x()
     axis = n.int("dim", 0) % b.rank(x)
-    given = n.get("split_sizes", n.get("split_size"))
-    if isinstance(given, list) and any(isinstance(size, Expr) for size in given):
-        return _split_at_run_time(n, x, axis, given)
-    sizes = n.ints("split_sizes") if isinstance(given, list) and "split_sizes" in n.call.args else None
+    lengths = n.get("split_sizes", n.get("split_size"))
+    if isinstance(lengths, list) and any(isinstance(size, Expr) for size in lengths):
+        return _split_at_run_time(n, x, axis, lengths)
+    sizes = n.ints("split_sizes") if isinstance(lengths, list) and "split_sizes" in n.call.args else None
     extent = b.extent(x, axis, "the axis that is split") if sizes is None else sum(sizes)
     if sizes is None:
         step = n.ints("split_size")
@@ -199,18 +199,18 @@ def item(n: Node) -> Any:
 def pad(n: Node) -> Any:
     """Pairs of widths from the last axis on."""
     b, x = n.b, n.x()
-    given = n.ints("pad" if "pad" in n.call.args else "padding")
-    if len(given) % 2 or len(given) > 2 * b.rank(x):
-        raise Malformed(f"it has {len(given)} widths; it must have two for each axis, of at most {b.rank(x)}")
+    widths = n.ints("pad" if "pad" in n.call.args else "padding")
+    if len(widths) % 2 or len(widths) > 2 * b.rank(x):
+        raise Malformed(f"it has {len(widths)} widths; it must have two for each axis, of at most {b.rank(x)}")
     pairs = [(0, 0)] * b.rank(x)
-    for i in range(len(given) // 2):
-        pairs[-1 - i] = (given[2 * i], given[2 * i + 1])
+    for i in range(len(widths) // 2):
+        pairs[-1 - i] = (widths[2 * i], widths[2 * i + 1])
     kind = n.call.target
     mode = "reflect" if "reflection" in kind else "replicate" if "replication" in kind else n.get("mode", "constant")
     if "circular" in kind:
         mode = "circular"
     value = b.cast(n.get("value") or 0, b.dtype(x))
-    if mode == "replicate" and min(given) < 0:
+    if mode == "replicate" and min(widths) < 0:
         return _clamped(b, x, pairs)
     names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
     return slices.pad(b, x, pairs, names[mode], value)
@@ -274,17 +274,17 @@ def flip(n: Node) -> Any:
 
 def roll(n: Node) -> Any:
     """Elements that leave at one end come in at the other; without axes, of the flat tensor."""
-    b, whole = n.b, n.x()
+    b, data = n.b, n.x()
     axes = n.ints("dims", [])
-    if 0 in b.shape(whole):
-        return whole
-    x = whole if axes else b.op("reshape", whole, newshape=[-1])
+    if 0 in b.shape(data):
+        return data
+    x = data if axes else b.op("reshape", data, newshape=[-1])
     for shift, axis in zip(n.ints("shifts"), axes or [0]):
         extent = b.extent(x, axis)
         at = (-shift) % extent
         if at:
             x = b.concat([b.slice(x, [at], [extent], [axis]), b.slice(x, [0], [at], [axis])], axis % b.rank(x))
-    return x if axes else b.reshape_to(x, b.shape_of(whole))
+    return x if axes else b.reshape_to(x, b.shape_of(data))
 
 
 def extent(n: Node) -> Any:
@@ -292,11 +292,11 @@ def extent(n: Node) -> Any:
     b, x = n.b, n.x()
     rank = b.rank(x)
     axes = [n.int("dim") % rank] if n.has("dim") else list(range(rank))
-    found = []
+    extents = []
     for axis in axes:
         known = b.shape(x)[axis]
-        found.append(int(known) if isinstance(known, int) else b.scalar(b.slice(b.shape_of(x), [axis], [axis + 1], [0])))
-    return found[0] if n.has("dim") else found
+        extents.append(int(known) if isinstance(known, int) else b.scalar(b.slice(b.shape_of(x), [axis], [axis + 1], [0])))
+    return extents[0] if n.has("dim") else extents
 
 
 _VIEWS = ("view", "reshape", "_unsafe_view", "view_copy")

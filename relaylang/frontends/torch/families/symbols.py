@@ -113,10 +113,10 @@ def total(n: Node) -> Any:
     values = n.scope.resolve(next(iter(n.call.args.values())))
     if not any(isinstance(v, Expr) for v in values):
         return sum(values)
-    found, *rest = _together(n.b, list(values))
+    subtotal, *rest = _together(n.b, list(values))
     for value in rest:
-        found = n.b.op("add", found, value)
-    return found
+        subtotal = n.b.op("add", subtotal, value)
+    return subtotal
 
 
 def nothing(n: Node) -> Any:

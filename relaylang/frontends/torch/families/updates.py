@@ -30,8 +30,8 @@ def _added(b: Builder, x: Expr) -> str:
 
 
 def _sum(b: Builder, x: Expr, y: Expr) -> Expr:
-    made: Expr = b.op("logical_or" if b.dtype(x) == "bool" else "add", x, y)
-    return made
+    joined: Expr = b.op("logical_or" if b.dtype(x) == "bool" else "add", x, y)
+    return joined
 
 
 def scatter(n: Node) -> Any:
@@ -82,14 +82,14 @@ def _reduced(n: Node, x: Expr, positions: Expr, source: Expr, dim: int) -> Any:
         neutral = broadcast_to(b, b.const(_neutral(kind, dtype), dtype), b.shape_of(positions))
         start = b.op("scatter_elements", x, positions, neutral, axis=axis)
     mode = "add" if kind == "mean" else _MODES[kind]
-    made = b.op("scatter_elements", start, positions, source, axis=axis, reduction=mode)
+    reduced = b.op("scatter_elements", start, positions, source, axis=axis, reduction=mode)
     if kind != "mean":
-        return made
+        return reduced
     ones = broadcast_to(b, b.const(1, dtype), b.shape_of(positions))
     counts = b.op("ones_like" if own else "zeros_like", x)
     counts = b.op("scatter_elements", counts, positions, ones, axis=axis, reduction="add")
     counts = counts if own else b.op("maximum", counts, b.const(1, dtype))
-    return b.op("divide" if "float" in dtype else "floor_divide", made, counts)
+    return b.op("divide" if "float" in dtype else "floor_divide", reduced, counts)
 
 
 def _rows(b: Builder, positions: Expr, like: Expr, dim: int) -> Expr:
@@ -128,24 +128,24 @@ def index_fill(n: Node) -> Any:
 def index_put(n: Node) -> Any:
     """`x[positions] = values`; one value under one mask is a `where`."""
     b, x, values = n.b, n.x(), _values(n)
-    given = n.get("indices")
-    masks = [t for t in given if t is not None and b.dtype(t) in ("bool", "uint8")]
+    indices = n.get("indices")
+    masks = [t for t in indices if t is not None and b.dtype(t) in ("bool", "uint8")]
     add = bool(n.get("accumulate", False))
-    if all(t is None for t in given):
+    if all(t is None for t in indices):
         return _sum(b, x, values) if add else broadcast_to(b, values, b.shape_of(x))
-    if len(masks) == 1 and len([t for t in given if t is not None]) == 1 and b.rank(values) == 0:
-        before = next(i for i, t in enumerate(given) if t is not None)
+    if len(masks) == 1 and len([t for t in indices if t is not None]) == 1 and b.rank(values) == 0:
+        before = next(i for i, t in enumerate(indices) if t is not None)
         behind = b.rank(x) - before - b.rank(masks[0])
         mask = b.unsqueeze(b.cast(masks[0], "bool"), range(b.rank(masks[0]), b.rank(masks[0]) + behind))
         return b.op("where", mask, _sum(b, x, values) if add else values, x)
-    axis = next(i for i, t in enumerate(given) if t is not None)
-    if axis and not masks and len([t for t in given if t is not None]) == b.rank(given[axis]) == 1:
+    axis = next(i for i, t in enumerate(indices) if t is not None)
+    if axis and not masks and len([t for t in indices if t is not None]) == b.rank(indices[axis]) == 1:
         # Rows of an axis behind the first: a transposition would copy the whole tensor.
-        parts = [b.shape_of(given[axis]) if i == axis else b.slice(b.shape_of(x), [i], [i + 1], [0]) for i in range(b.rank(x))]
+        parts = [b.shape_of(indices[axis]) if i == axis else b.slice(b.shape_of(x), [i], [i + 1], [0]) for i in range(b.rank(x))]
         source = broadcast_to(b, values, b.concat(parts, 0))
-        positions = _rows(b, from_front(b, given[axis], x, axis), source, axis)
+        positions = _rows(b, from_front(b, indices[axis], x, axis), source, axis)
         return b.op("scatter_elements", x, positions, source, axis=axis, reduction=_added(b, x) if add else "update")
-    chosen = Selection(b, x, given)
+    chosen = Selection(b, x, indices)
     rows, turned = chosen.stacked(b), b.transpose(x, chosen.order)
     inner = b.slice(b.shape_of(rows), [1], [b.rank(rows)], [0])
     count = len(chosen.places)
@@ -153,8 +153,8 @@ def index_put(n: Node) -> Any:
     shape = b.concat([*outer[: chosen.first], inner, *outer[chosen.first :]], 0)
     back = chosen.back()
     updates = b.transpose(broadcast_to(b, values, shape), np.argsort(back).tolist())
-    made = b.op("scatter_nd", turned, rows, updates, mode=_added(b, x) if add else "update")
-    return b.transpose(made, np.argsort(chosen.order).tolist())
+    updated = b.op("scatter_nd", turned, rows, updates, mode=_added(b, x) if add else "update")
+    return b.transpose(updated, np.argsort(chosen.order).tolist())
 
 
 def _values(n: Node) -> Expr:
@@ -169,8 +169,8 @@ def put(n: Node) -> Any:
     flat = b.op("reshape", x, newshape=[-1])
     positions = b.op("reshape", from_front(b, n.x("index"), flat, 0), newshape=[-1])
     source = b.op("reshape", n.x("source"), newshape=[-1])
-    made = b.op("scatter_elements", flat, positions, source, axis=0, reduction=_added(b, x) if n.get("accumulate") else "update")
-    return b.reshape_to(made, b.shape_of(x))
+    updated = b.op("scatter_elements", flat, positions, source, axis=0, reduction=_added(b, x) if n.get("accumulate") else "update")
+    return b.reshape_to(updated, b.shape_of(x))
 
 
 def masked_scatter(n: Node) -> Any:
@@ -192,8 +192,8 @@ def diagonal_scatter(n: Node) -> Any:
     places = diagonal_places(b, b.extent(turned, rank - 2), b.extent(turned, rank - 1), n.int("offset", 0))
     flat = b.op("reshape", turned, newshape=[0] * (rank - 2) + [-3])
     source = n.x("src")
-    made = b.op("scatter_elements", flat, _rows(b, b.const(places), source, -1), source, axis=rank - 2)
-    return b.transpose(b.reshape_to(made, b.shape_of(turned)), np.argsort(order).tolist())
+    updated = b.op("scatter_elements", flat, _rows(b, b.const(places), source, -1), source, axis=rank - 2)
+    return b.transpose(b.reshape_to(updated, b.shape_of(turned)), np.argsort(order).tolist())
 
 
 def as_strided_scatter(n: Node) -> Any:

@@ -19,7 +19,7 @@ def non_max_suppression(n: Node) -> Any:
     if b.shape(scores) == (0,):
         return b.const(np.zeros(0, np.int64))
     count = b.scalar(b.cast(b.shape_of(scores), "int64"))
-    made = b.op(
+    selected = b.op(
         "vision.all_class_non_max_suppression",
         b.unsqueeze(boxes, [0]),
         b.unsqueeze(scores, [0, 0]),
@@ -28,7 +28,7 @@ def non_max_suppression(n: Node) -> Any:
         b.const(np.finfo(np.float32).min, "float32"),
         output_format="onnx",
     )
-    rows, kept = b.fields(made)[:2]
+    rows, kept = b.fields(selected)[:2]
     places = b.squeeze(b.slice(rows, [2], [3], [1]), [1])
     return b.cast(computed_slice(n, places, 0, 0, b.scalar(b.cast(kept, "int64")), 1), "int64")
 
@@ -98,8 +98,8 @@ def deformable_convolution(n: Node) -> Any:
     pads, strides, dilation = ([n.int(f"{name}_{axis}") for axis in "hw"] for name in ("pad", "stride", "dilation"))
     mask = n.x("mask") if n.get("use_mask") else None
     groups = n.int("groups", 1), n.int("offset_groups", 1)
-    made = deformable_conv(b, n.x("input"), n.x("offset"), weight, mask, strides, pads, dilation, *groups)
-    return b.op("nn.bias_add", made, n.x("bias")) if n.has("bias") else made
+    conv = deformable_conv(b, n.x("input"), n.x("offset"), weight, mask, strides, pads, dilation, *groups)
+    return b.op("nn.bias_add", conv, n.x("bias")) if n.has("bias") else conv
 
 
 RULES = (

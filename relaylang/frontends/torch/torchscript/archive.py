@@ -85,13 +85,13 @@ class Sources:
         for depth, _ in _walk(tree):
             if depth > _DEEPEST:
                 raise damaged(self.file, f"the source of {space} is nested more than {_DEEPEST} deep")
-        found: dict[str, Class | ast.FunctionDef] = {}
+        definitions: dict[str, Class | ast.FunctionDef] = {}
         for node in tree.body:
             if isinstance(node, ast.FunctionDef):
-                found[node.name] = node
+                definitions[node.name] = node
             elif isinstance(node, ast.ClassDef):
-                found[node.name] = _class(node, f"{space}.{node.name}")
-        return found
+                definitions[node.name] = _class(node, f"{space}.{node.name}")
+        return definitions
 
 
 def _quoted(text: str) -> str:
@@ -177,15 +177,15 @@ class _Reader:
 
     def texts(self) -> dict[str, bytes]:
         """The sources by the names of their files: `__torch__.torch.nn.functional`."""
-        start, found = f"{self.root}/code/", {}
+        start, texts = f"{self.root}/code/", {}
         for path in sorted(self.names):
             if path.startswith(start) and path.endswith(".py"):
                 text = self.member(path[len(self.root) + 1 :])
                 # A byte of source becomes so much of a syntax tree; and each may be a turn of a loop that is written out.
                 self.budget.take_bytes(_TREE_BYTES * len(text), f"reading {path[:60]!r}")
                 self.budget.grant(layers=len(text) // NODES_PER_LAYER)
-                found[path[len(start) : -3].replace("/", ".")] = text
-        return found
+                texts[path[len(start) : -3].replace("/", ".")] = text
+        return texts
 
 
 __all__ = ["Archive", "Class", "Sources", "is_torchscript", "read_archive"]

@@ -80,27 +80,27 @@ def same_scale(one: Quant | None, other: Quant | None) -> bool:
 def merged(b: Builder, one: Any, other: Any, pairs: list[tuple[Expr, Expr]]) -> Make:
     """How to build the value behind the `if` from the values of its branches; adds the fields that it needs."""
     if same(one, other):
-        return lambda made: one
+        return lambda fields: one
     if one is MISSING or other is MISSING:
-        return lambda made: MISSING
+        return lambda fields: MISSING
     if isinstance(one, Undefined) or isinstance(other, Undefined):
         left = other if isinstance(one, Undefined) else one
-        return lambda made: left
+        return lambda fields: left
     if isinstance(one, Tensor) and isinstance(other, Tensor) and same_scale(one.quant, other.quant):
         quant, at = one.quant, len(pairs)
         pairs.append((one.read(), other.read()))
-        return lambda made: Tensor(made[at], quant)
+        return lambda fields: Tensor(fields[at], quant)
     numbers = (int, float, Expr)
     if isinstance(one, numbers) and isinstance(other, numbers):
         values = number(b, one), number(b, other)
         if b.dtype(values[0]) == b.dtype(values[1]):
             at = len(pairs)
             pairs.append(values)
-            return lambda made: known(b, made[at])
+            return lambda fields: known(b, fields[at])
     if type(one) is type(other) and isinstance(one, (list, tuple)) and len(one) == len(other):
         kind, parts = type(one), [merged(b, x, y, pairs) for x, y in zip(one, other)]
-        return lambda made: kind([part(made) for part in parts])
-    return lambda made: Undefined("its value depends on data in a way that Relay's types cannot express")
+        return lambda fields: kind([part(fields) for part in parts])
+    return lambda fields: Undefined("its value depends on data in a way that Relay's types cannot express")
 
 
 def join(b: Builder, cond: Expr, names: tuple[dict[str, Any], dict[str, Any]], effects: tuple[Effects, Effects]) -> dict[str, Any]:
@@ -119,13 +119,13 @@ def join(b: Builder, cond: Expr, names: tuple[dict[str, Any], dict[str, Any]], e
             raise Unsupported("it writes into a part of a tensor under a condition")
         tensors.append((tensor, len(pairs)))
         pairs.append(tuple([e.tensors[at][1] if at in e.tensors else tensor.value for e in effects]))  # type: ignore[arg-type]
-    made = _if(b, cond, pairs)
+    merged_fields = _if(b, cond, pairs)
     for record, name, make in fields:
-        record.fields[name] = make(made)
+        record.fields[name] = make(merged_fields)
     for tensor, place in tensors:
-        tensor.value = made[place]
+        tensor.value = merged_fields[place]
         tensor.version += 1
-    return {name: make(made) for name, make in makes.items()}
+    return {name: make(merged_fields) for name, make in makes.items()}
 
 
 def _if(b: Builder, cond: Expr, pairs: list[tuple[Expr, Expr]]) -> list[Expr]:
@@ -137,8 +137,8 @@ def _if(b: Builder, cond: Expr, pairs: list[tuple[Expr, Expr]]) -> list[Expr]:
         if one is not None and other is not None and one.dtype == bool and one.shape == other.shape == () and one and not other:
             return [cond]
         return [b.if_(cond, *pairs[0])]
-    whole = b.if_(cond, b.tuple([p[0] for p in pairs]), b.tuple([p[1] for p in pairs]))
-    return [b.field(whole, i) for i in range(len(pairs))]
+    branch = b.if_(cond, b.tuple([p[0] for p in pairs]), b.tuple([p[1] for p in pairs]))
+    return [b.field(branch, i) for i in range(len(pairs))]
 
 
 __all__ = ["Effects", "Journal", "join", "same"]

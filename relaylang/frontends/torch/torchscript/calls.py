@@ -61,19 +61,19 @@ def convert(b: Builder, rules: Table, name: str, args: Sequence[Any], named: dic
     if rule is None:
         raise Unsupported
     other = name.rstrip("_") if name.endswith("_") else f"{name}_"
-    found = overload_of(name, args, named) or overload_of(other, args, named)
-    if found is None:
+    overload = overload_of(name, args, named) or overload_of(other, args, named)
+    if overload is None:
         raise Unsupported("its arguments fit none of the overloads that are known")
-    schema, bound = found
+    schema, bound = overload
     special = quantised(b, rule.convert, schema, bound)
-    made = special if special is not None else _apply(b, rule.convert, schema, bound)
+    converted = special if special is not None else _apply(b, rule.convert, schema, bound)
     target = next(iter(bound.values()), None)
     if special is not None and schema.operator in VIEWS and isinstance(target, Tensor):
         _note_views(special, target)
-    if inplace and isinstance(target, Tensor) and isinstance(made, Tensor):
-        target.write(_like(b, made.value, target))
+    if inplace and isinstance(target, Tensor) and isinstance(converted, Tensor):
+        target.write(_like(b, converted.value, target))
         return target
-    return made
+    return converted
 
 
 #: Arguments of the operators of other libraries by position; those of `aten` are in schemas.txt.
@@ -112,20 +112,20 @@ def _apply(b: Builder, rule: Callable[[Node], Any], schema: Schema, bound: dict[
     args = {n: plain(v) for n, v in bound.items()}
     if any(isinstance(v, Tensor) and not v.number for v in bound.values()):
         args |= {n: b.need(v.read(), "a number").item() for n, v in bound.items() if isinstance(v, Tensor) and v.number}
-    made = wrapped(_results(b, rule, schema, args))
+    results = wrapped(_results(b, rule, schema, args))
     key = next(iter(bound), "")
     first = bound.get(key)
     if not isinstance(first, Tensor):
-        return made
-    if schema.operator in _SAME and isinstance(made, Tensor) and made.value is first.value:
+        return results
+    if schema.operator in _SAME and isinstance(results, Tensor) and results.value is first.value:
         return first
     others = [v for v in bound.values() if isinstance(v, Tensor)]
-    for tensor in made if isinstance(made, list) else [made]:
+    for tensor in results if isinstance(results, list) else [results]:
         if isinstance(tensor, Tensor):
             tensor.ordered = True if all(t.ordered for t in others) else None
     if schema.operator in VIEWS:
-        note_views(b, schema.operator, first, made, args, lambda x: _results(b, rule, schema, {**args, key: x}))
-    return made
+        note_views(b, schema.operator, first, results, args, lambda x: _results(b, rule, schema, {**args, key: x}))
+    return results
 
 
 def _results(b: Builder, rule: Callable[[Node], Any], schema: Schema, args: dict[str, Any]) -> Any:

@@ -20,10 +20,10 @@ from relaylang.ir import Expr
 _ROUNDED = {8: np.float32, 4: np.float16, 2: np.float16}
 
 
-def _table(b: Builder, given: Packed | Tensor, bits: int) -> tuple[Expr, np.ndarray, np.ndarray]:
+def _table(b: Builder, rows_table: Packed | Tensor, bits: int) -> tuple[Expr, np.ndarray, np.ndarray]:
     """The numbers of a table, and its rows' scales and shifts."""
-    if isinstance(given, Tensor):
-        array = b.value(b.frozen(given.read()))
+    if isinstance(rows_table, Tensor):
+        array = b.value(b.frozen(rows_table.read()))
         each = np.dtype(_ROUNDED[bits]).itemsize
         if array is None or array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] < 2 * each:
             raise Unsupported("its table is no constant of bytes, whose rows end with a scale and a shift")
@@ -31,23 +31,23 @@ def _table(b: Builder, given: Packed | Tensor, bits: int) -> tuple[Expr, np.ndar
         b.arrays.reserve((numbers.size, 8 // bits))
         parts = numbers[:, :, None] >> np.arange(0, 8, bits, dtype=np.uint8) & np.uint8(2**bits - 1)
         return b.const(np.ascontiguousarray(parts.reshape(len(array), -1))), ends[:, 0], ends[:, 1]
-    table = given.weight
+    table = rows_table.weight
     if not isinstance(table, Stored) or table.quant is None or table.array.dtype != np.uint8:
         raise Unsupported("its table does not hold bytes")
     quant, count = table.quant, table.array.shape[0]
     scale = np.broadcast_to(quant.scale, (count,)).astype(np.float32)
     shift = -np.broadcast_to(quant.zero, (count,)).astype(np.float32) * scale
     scale, shift = (v.astype(_ROUNDED[bits]).astype(np.float32) for v in (scale, shift))
-    return b.weight(f"{given.name}_weight" if given.name else "weight", table.array), scale, shift
+    return b.weight(f"{rows_table.name}_weight" if rows_table.name else "weight", table.array), scale, shift
 
 
-def _rows(b: Builder, given: Packed | Tensor, indices: Expr, bits: int) -> Expr:
+def _rows(b: Builder, table: Packed | Tensor, indices: Expr, bits: int) -> Expr:
     """The real numbers of some rows."""
-    weight, scale, shift = _table(b, given, bits)
+    weight, scale, shift = _table(b, table, bits)
     row = b.cast(b.op("take", weight, indices, axis=0), "float32")
     scales, shifts = (b.op("take", b.const(v.reshape(-1, 1)), indices, axis=0) for v in (scale, shift))
-    made: Expr = b.op("add", b.op("multiply", row, scales), shifts)
-    return made
+    rows: Expr = b.op("add", b.op("multiply", row, scales), shifts)
+    return rows
 
 
 def embedding(b: Builder, given: Packed, indices: Tensor, pruned: bool = False, *, bits: int = 8) -> Any:

@@ -65,8 +65,8 @@ class _Importer:
         """The Relay program."""
         self._name_tensors()
         module = self.archive.module
-        found = self.archive.sources.find(module.kind)
-        forward = found.methods.get("forward") if isinstance(found, Class) else None
+        definition = self.archive.sources.find(module.kind)
+        forward = definition.methods.get("forward") if isinstance(definition, Class) else None
         if forward is None:
             raise damaged(self.file, "its module has no method forward")
         self._check(forward)
@@ -122,9 +122,9 @@ class _Importer:
 
     def _check(self, forward: ast.FunctionDef) -> None:
         """Raise for shapes and element types of inputs that the program lacks."""
-        given = [*self.options.shapes, *self.options.dtypes, *self.options.values]
+        stated = [*self.options.shapes, *self.options.dtypes, *self.options.values]
         names = self._names(forward)
-        parts = [n for n in given if n.rpartition(".")[0] in names or self._holder(n) is not None]
+        parts = [n for n in stated if n.rpartition(".")[0] in names or self._holder(n) is not None]
         real = {name: PARTS.get(dtype, dtype) for name, dtype in self.options.dtypes.items()}
         check_names(self.file, replace(self.options, dtypes=real), [*names, *parts], parts)
 
@@ -147,10 +147,10 @@ class _Importer:
         values, shapes = self.options.values, self.options.shapes
         text = ast.unparse(kind) if kind is not None else "Tensor"
         if name in values:
-            given = values[name]
-            if given is None or isinstance(given, (str, bool, int, float)):
-                return given
-            array = np.asarray(given)
+            value = values[name]
+            if value is None or isinstance(value, (str, bool, int, float)):
+                return value
+            array = np.asarray(value)
             array = array.astype(self.options.dtypes[name]) if name in self.options.dtypes else array
             if "Tensor" not in text:
                 return array.reshape(()).item()
@@ -187,10 +187,10 @@ class _Importer:
             parts = kind.slice.elts if isinstance(kind.slice, ast.Tuple) else [kind.slice]
             return tuple([self._argument(f"{name}.{i}", part, None, missing) for i, part in enumerate(parts)])
         if head == "List":
-            given = [key for key in self.options.shapes if key.rpartition(".")[0] == name]
-            if not given:
+            keys = [key for key in self.options.shapes if key.rpartition(".")[0] == name]
+            if not keys:
                 missing.append(f"{name}.0")
-            return [self._argument(f"{name}.{i}", kind.slice, None, missing) for i in range(len(given))]
+            return [self._argument(f"{name}.{i}", kind.slice, None, missing) for i in range(len(keys))]
         raise RelayError(error("R0801", f"{self.file}: the input {name} has the type {text}, which Relay lacks"))
 
     def _default(self, node: ast.expr) -> Any:
@@ -199,27 +199,27 @@ class _Importer:
     def _variable(self, name: str, shape: Any, dtype: str) -> Var:
         b = self.builder
         b.span = b.listing.add(Layer("Input", "", (), (name,)))
-        made = b.variable(b.unique(name), TensorType(shape, dtype))
-        self.inputs.append(made)
-        return made
+        variable = b.variable(b.unique(name), TensorType(shape, dtype))
+        self.inputs.append(variable)
+        return variable
 
     # ---- the state of modules
 
     def _records(self) -> list[Record]:
         """All records, with their paths."""
-        found, seen = [], set()
+        records, seen = [], set()
         queue = [self.archive.module]
         while queue:
             record = queue.pop()
             if id(record) in seen:
                 continue
             seen.add(id(record))
-            found.append(record)
+            records.append(record)
             for name, value in record.fields.items():
                 if isinstance(value, Record) and id(value) not in seen:
                     value.path = value.path or (f"{record.path}.{name}" if record.path else name)
                     queue.append(value)
-        return found
+        return records
 
     def _name_tensors(self) -> None:
         """Give the file's tensors the paths of their fields as names; those in lists get them last."""
@@ -260,29 +260,29 @@ class _Importer:
 
     def _state(self) -> dict[tuple[int, str], Any]:
         """The fields of all records before the call."""
-        found = {}
+        state = {}
         for record in self._records():
             for name, value in record.fields.items():
-                found[id(record), name] = value
-        return found
+                state[id(record), name] = value
+        return state
 
     # ---- results
 
     def _mutated(self, before: dict[tuple[int, str], Any]) -> list[Expr]:
         """The new values of tensors in fields, in the order of their paths."""
-        found = []
+        values = []
         for record in self._records():
             for name, value in record.fields.items():
                 old = before.get((id(record), name))
                 if isinstance(value, Tensor) and isinstance(old, (Stored, Tensor)) and value is not old:
-                    found.append((f"{record.path}.{name}".lstrip("."), value))
+                    values.append((f"{record.path}.{name}".lstrip("."), value))
                 elif isinstance(value, Stored) and value.made is not None and value.made.version:
-                    found.append((f"{record.path}.{name}".lstrip("."), value.made))
-        return [self._result(value) for _, value in sorted(found, key=lambda pair: pair[0])]
+                    values.append((f"{record.path}.{name}".lstrip("."), value.made))
+        return [self._result(value) for _, value in sorted(values, key=lambda pair: pair[0])]
 
     def _results(self, value: Any) -> list[Expr]:
         """The tensors and numbers of a result in order."""
-        found, stack = [], [value]
+        results, stack = [], [value]
         while stack:
             at = stack.pop()
             self.builder.budget.take_nodes(1, "taking its results apart")  # lists in lists can double, or hold themselves
@@ -293,8 +293,8 @@ class _Importer:
             elif isinstance(at, Record):
                 stack += reversed(list(at.fields.values()))
             elif at is not None:
-                found.append(self._result(at))
-        return found
+                results.append(self._result(at))
+        return results
 
     def _result(self, value: Any) -> Expr:
         if value is MISSING:
@@ -304,8 +304,8 @@ class _Importer:
         if isinstance(value, Stored):
             value = self.machine.tensor(value)
         if isinstance(value, Tensor):
-            found = real(self.builder, value)
-            return paired(self.builder, found) if isinstance(found, Complex) else found
+            number = real(self.builder, value)
+            return paired(self.builder, number) if isinstance(number, Complex) else number
         if isinstance(value, Expr):
             return value
         if isinstance(value, (bool, int, float)):

@@ -25,9 +25,9 @@ def _size(m: Operators, x: Any, dim: Any = None) -> Any:
     b, value = m.b, _parted(x.read())
 
     def extent(axis: int) -> Any:
-        found = b.shape(value)[axis]
-        if isinstance(found, int):
-            return int(found)
+        extent = b.shape(value)[axis]
+        if isinstance(extent, int):
+            return int(extent)
         axis %= b.rank(value)
         return b.scalar(b.slice(b.shape_of(value), [axis], [axis + 1], [0]))
 
@@ -40,8 +40,8 @@ def _dim(m: Operators, x: Tensor) -> Any:
 
 def _parted(value: Any) -> Expr:
     """A tensor, or the real part of a complex one: what tells the extents."""
-    made: Expr = value.real if isinstance(value, Complex) else value
-    return made
+    part: Expr = value.real if isinstance(value, Complex) else value
+    return part
 
 
 def _numel(m: Operators, x: Tensor) -> Any:
@@ -97,8 +97,8 @@ def _to_tensor(m: Operators, data: Any, dtype: Any = None, device: Any = None, r
 def _cast(m: Operators, x: Tensor, dtype: str) -> Tensor:
     value, b = x.read(), m.b
     if isinstance(value, Complex) or dtype in PARTS:
-        whole = as_complex(b, value, b.const(0.0, PARTS.get(dtype, "float32")))
-        return Tensor(whole.each(lambda part: b.cast(part, PARTS[dtype])) if dtype in PARTS else b.cast(whole.real, dtype))
+        pair = as_complex(b, value, b.const(0.0, PARTS.get(dtype, "float32")))
+        return Tensor(pair.each(lambda part: b.cast(part, PARTS[dtype])) if dtype in PARTS else b.cast(pair.real, dtype))
     return x if b.dtype(value) == dtype else Tensor(b.cast(value, dtype))
 
 
@@ -114,8 +114,8 @@ def _to(m: Operators, x: Any, *args: Any, **named: Any) -> Any:
             dtype = _dtype(m, a)
         elif isinstance(a, int) and not isinstance(a, bool) and dtype is None:
             dtype = a
-    made = x if dtype is None else _cast(m, x, DTYPES[dtype])
-    return Tensor(x.read()) if made is x and (copy or flags[1:2] == [True]) else made
+    converted = x if dtype is None else _cast(m, x, DTYPES[dtype])
+    return Tensor(x.read()) if converted is x and (copy or flags[1:2] == [True]) else converted
 
 
 def _itself(m: Operators, x: Any, *args: Any, **named: Any) -> Any:

@@ -62,7 +62,7 @@ def loop(
         m.journal = Journal()
         try:
             run()
-            made = [_expression(m, n, frame.names[n]) for n in names] + [t.read() for t in written]
+            last = [_expression(m, n, frame.names[n]) for n in names] + [t.read() for t in written]
             effects = m.journal.undo()
         finally:
             m.journal = outer
@@ -71,13 +71,13 @@ def loop(
             raise Unsupported("its loop of unknown length writes into fields, or into quantised or complex tensors")
         if older:
             raise _Writes(older)
-        return made
+        return last
 
     values = [t.read() for t in written]
     more: list[Tensor] = []
     try:
         initial = [_expression(m, n, before[n]) for n in names] + values
-        found = while_loop(m.b, cond, turn, initial, [*names, *(f"written{i}" for i in range(len(written)))])
+        results = while_loop(m.b, cond, turn, initial, [*names, *(f"written{i}" for i in range(len(written)))])
     except _Writes as why:
         more = why.tensors
     finally:
@@ -85,8 +85,8 @@ def loop(
     if more:
         frame.names = before
         return loop(m, frame, body, test, run, first, [*written, *more])
-    bind(found[: len(names)])
-    for tensor, value in zip(written, found[len(names) :]):
+    bind(results[: len(names)])
+    for tensor, value in zip(written, results[len(names) :]):
         if outer is not None:
             outer.note_tensor(tensor)
         tensor.write(value)
@@ -104,14 +104,14 @@ def _expression(m: Machine, name: str, value: Any) -> Expr:
 
 def _assigned(body: Sequence[ast.stmt]) -> list[str]:
     """The names that a block assigns, in their order."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     stack: list[ast.AST] = list(reversed(body))
     while stack:
         node = stack.pop()
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found[node.id] = None
+            names[node.id] = None
         stack += reversed(list(ast.iter_child_nodes(node)))
-    return list(found)
+    return list(names)
 
 
 __all__ = ["loop"]

@@ -57,8 +57,8 @@ class Machine(Operators):
 
     def method(self, record: Record, name: str, args: Sequence[Any], named: dict[str, Any] | None = None) -> Any:
         """The result of a method of a record."""
-        found = self.sources.find(record.kind)
-        function = found.methods.get(name) if isinstance(found, Class) else None
+        definition = self.sources.find(record.kind)
+        function = definition.methods.get(name) if isinstance(definition, Class) else None
         if record.kind.startswith(_PACKED) and name == "unpack":
             return unpacked(packed(record))
         if function is None:
@@ -320,8 +320,8 @@ class Machine(Operators):
 
     def attribute(self, record: Record, name: str) -> Any:
         """A field of a record, restored by the record's own method where it has one."""
-        found = self.sources.find(record.kind)
-        if isinstance(found, Class) and "__setstate__" in found.methods and id(record) not in self._restored:
+        definition = self.sources.find(record.kind)
+        if isinstance(definition, Class) and "__setstate__" in definition.methods and id(record) not in self._restored:
             self._restored.add(id(record))
             if record.state is not None:
                 self.method(record, "__setstate__", [record.state])
@@ -331,8 +331,8 @@ class Machine(Operators):
                 value = packed(value)
                 self.put(record, name, value)
             return value
-        if isinstance(found, Class) and name in found.values:
-            return self.expression(found.values[name], Frame({}, record.path))
+        if isinstance(definition, Class) and name in definition.values:
+            return self.expression(definition.values[name], Frame({}, record.path))
         raise damaged(self.file, f"{record.kind} has no field {name}")
 
     def _call(self, node: ast.Call, frame: Frame, outputs: Sequence[str]) -> Any:
@@ -375,11 +375,11 @@ class Machine(Operators):
         """A call of the program's own function, or a new record of its class."""
         if name.endswith(".__new__"):
             return Record(name.removesuffix(".__new__"))
-        found = self.sources.find(name)
-        if isinstance(found, ast.FunctionDef):
-            return self.call(found, args, named, path)
-        if isinstance(found, Class):
-            return Record(name, {**dict(zip(found.types, args)), **named})
+        definition = self.sources.find(name)
+        if isinstance(definition, ast.FunctionDef):
+            return self.call(definition, args, named, path)
+        if isinstance(definition, Class):
+            return Record(name, {**dict(zip(definition.types, args)), **named})
         raise damaged(self.file, f"the archive has no source of {name}")
 
 

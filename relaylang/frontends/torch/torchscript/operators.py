@@ -92,9 +92,9 @@ class Operators:
         own_space = space in ("quantized", "torchvision")
         special = SPECIAL.get(short) if not own_space else None
         if special is not None:
-            made = special(self, *args, **named)
-            if made is not NotImplemented:
-                return made
+            result = special(self, *args, **named)
+            if result is not NotImplemented:
+                return result
         of_list = short in _OF_LISTS and bool(args) and isinstance(args[0], list)
         if not own_space and short in PLAIN and (of_list or not any(_has_tensor(a) for a in (*args, *named.values()))):
             return compute(self.b, short, [*args, *named.values()])
@@ -115,19 +115,21 @@ class Operators:
         """The result of a conversion that the caller brings."""
         for value in (*args, *named.values()):
             self.usable(value)
-        given = [self.tensors(a) for a in (*args, *named.values())]
+        arguments = [self.tensors(a) for a in (*args, *named.values())]
         short = name.rsplit(".", 1)[-1]
-        found = overload_of(short, given[: len(args)], dict(zip(named, given[len(args) :]))) if name.startswith("aten.") else None
-        values = list(found[1].values()) if found is not None else given
+        overload = (
+            overload_of(short, arguments[: len(args)], dict(zip(named, arguments[len(args) :]))) if name.startswith("aten.") else None
+        )
+        values = list(overload[1].values()) if overload is not None else arguments
         self.place(self.layer)
-        made = wrapped(custom.convert(self.b, own, [plain(v) for v in values]))
-        target = given[0] if given else None
-        if short.endswith("_") and isinstance(target, Tensor) and isinstance(made, Tensor):
+        result = wrapped(custom.convert(self.b, own, [plain(v) for v in values]))
+        target = arguments[0] if arguments else None
+        if short.endswith("_") and isinstance(target, Tensor) and isinstance(result, Tensor):
             if self.journal is not None:
                 self.journal.note_tensor(target)
-            target.write(self.b.cast(made.value, self.b.dtype(target.value)))
+            target.write(self.b.cast(result.value, self.b.dtype(target.value)))
             return target
-        return made
+        return result
 
     def usable(self, value: Any) -> None:
         """Raises `Skipped` or `Unsupported` for a value that must not be used."""

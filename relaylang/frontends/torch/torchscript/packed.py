@@ -19,8 +19,8 @@ from relaylang.ir import Expr
 
 
 def _array(value: Any) -> np.ndarray:
-    found: np.ndarray = value.array
-    return found
+    array: np.ndarray = value.array
+    return array
 
 
 def packed(record: Record) -> Packed:
@@ -71,9 +71,9 @@ def _quant(x: Any) -> Quant:
     return x.quant
 
 
-def _weight(b: Builder, given: Packed, array: np.ndarray, quant: Quant) -> Expr:
+def _weight(b: Builder, layer: Packed, array: np.ndarray, quant: Quant) -> Expr:
     """Whole numbers. As parameters of the program they are real numbers that it quantises, unless the caller keeps them."""
-    name = f"{given.name}_weight" if given.name else "weight"
+    name = f"{layer.name}_weight" if layer.name else "weight"
     if b.options.freeze:
         return b.const(array)
     if b.options.keep_quantized:
@@ -83,30 +83,30 @@ def _weight(b: Builder, given: Packed, array: np.ndarray, quant: Quant) -> Expr:
     return b.op("qnn.quantize", b.weight(name, reals), *operands(b, quant), out_dtype=array.dtype.name, axis=0)
 
 
-def _with_bias(b: Builder, given: Packed, made: Expr, scale: np.ndarray) -> Expr:
+def _with_bias(b: Builder, layer: Packed, sums: Expr, scale: np.ndarray) -> Expr:
     """Sums with the bias, which has their scale."""
-    if given.bias is None:
-        return made
-    bias = _stored(given.bias).array.astype(np.float32)
+    if layer.bias is None:
+        return sums
+    bias = _stored(layer.bias).array.astype(np.float32)
     if b.options.freeze or b.options.keep_quantized:
         ints = np.rint(bias.astype(np.float64) / scale).astype(np.int32)
-        return b.op("nn.bias_add", made, b.const(ints), axis=1)
+        return b.op("nn.bias_add", sums, b.const(ints), axis=1)
     quant = Quant(scale, np.zeros((), np.int32), 0)
-    name = f"{given.name}_bias" if given.name else "bias"
+    name = f"{layer.name}_bias" if layer.name else "bias"
     axis = 0 if np.ndim(scale) else -1
     ints = b.op("qnn.quantize", b.weight(name, bias), *operands(b, quant), out_dtype="int32", axis=axis)
-    return b.op("nn.bias_add", made, ints, axis=1)
+    return b.op("nn.bias_add", sums, ints, axis=1)
 
 
-def _requantized(b: Builder, given: Packed, made: Expr, x: Quant, w: Quant, scale: Any, zero: Any, with_relu: bool) -> Tensor:
+def _requantized(b: Builder, layer: Packed, sums: Expr, x: Quant, w: Quant, scale: Any, zero: Any, with_relu: bool) -> Tensor:
     """Sums with the bias, at the scale of the result, as TVM writes it: in int32, then held in the range of uint8."""
     product = np.asarray(x.scale * w.scale, np.float32)
     out = Quant.of(scale, zero)
-    made = _with_bias(b, given, made, product)
+    sums = _with_bias(b, layer, sums, product)
     ends = [b.const(product), b.const(0, "int32"), *operands(b, out)]
-    made = b.op("qnn.requantize", made, *ends, axis=1, out_dtype="int32")
-    made = b.op("clip", made, a_min=float(out.zero) if with_relu else 0.0, a_max=255.0)
-    return Tensor(b.cast(made, "uint8"), out)
+    sums = b.op("qnn.requantize", sums, *ends, axis=1, out_dtype="int32")
+    sums = b.op("clip", sums, a_min=float(out.zero) if with_relu else 0.0, a_max=255.0)
+    return Tensor(b.cast(sums, "uint8"), out)
 
 
 # ---- layers
@@ -116,17 +116,17 @@ def convolution(name: str) -> Callable[..., Any]:
     """A convolution of one or two axes as `qnn.conv2d`; others compute with real numbers."""
     with_relu = name.endswith("_relu")
 
-    def convert(b: Builder, x: Any, given: Packed, *rest: Any) -> Any:
+    def convert(b: Builder, x: Any, layer: Packed, *rest: Any) -> Any:
         scale, zero = rest[-2:]
-        weight, quant = _stored(given.weight), _quant(x)
+        weight, quant = _stored(layer.weight), _quant(x)
         own = weight.quant
         if own is None:
             raise Unsupported("its weights are not quantised")
         array, value, single = weight.array, x.read(), False
-        if given.window["transposed"] or array.ndim > 4 or b.rank(value) > 4:
-            sums = _convolved(b, real(b, x), given)
+        if layer.window["transposed"] or array.ndim > 4 or b.rank(value) > 4:
+            sums = _convolved(b, real(b, x), layer)
             return whole(b, b.op("nn.relu", sums) if with_relu else sums, scale, zero)
-        window = {key: list(given.window[key]) for key in ("stride", "padding", "dilation")}
+        window = {key: list(layer.window[key]) for key in ("stride", "padding", "dilation")}
         if b.rank(value) == 3:
             single, value = True, b.unsqueeze(value, [2])
             array = array[:, :, None] if array.ndim == 3 else array
@@ -135,20 +135,20 @@ def convolution(name: str) -> Callable[..., Any]:
         if any(window["padding"]):
             widths = [[0, 0], [0, 0], *[[p, p] for p in window["padding"]]]
             value = b.op("nn.pad", value, b.const(float(quant.zero), "float32"), pad_width=widths)
-        made = b.op(
+        conv = b.op(
             "qnn.conv2d",
             value,
-            _weight(b, given, array, own),
+            _weight(b, layer, array, own),
             *_zeros_and_scales(b, quant, own),
             strides=window["stride"],
             padding=[0, 0],
             dilation=window["dilation"],
-            groups=int(given.window["groups"]),
+            groups=int(layer.window["groups"]),
             channels=array.shape[0],
             kernel_size=array.shape[2:],
             out_dtype="int32",
         )
-        result = _requantized(b, given, made, quant, own, scale, zero, with_relu)
+        result = _requantized(b, layer, conv, quant, own, scale, zero, with_relu)
         return Tensor(b.squeeze(result.value, [2]), result.quant) if single else result
 
     return convert
@@ -159,8 +159,8 @@ def _zeros_and_scales(b: Builder, x: Quant, w: Quant) -> list[Expr]:
     return [x_zero, w_zero, x_scale, w_scale]
 
 
-def _real_weight(b: Builder, given: Packed) -> Expr:
-    weight = _stored(given.weight)
+def _real_weight(b: Builder, layer: Packed) -> Expr:
+    weight = _stored(layer.weight)
     array, quant = weight.array, weight.quant
     if quant is None:
         return b.const(array.astype(np.float32))
@@ -169,9 +169,9 @@ def _real_weight(b: Builder, given: Packed) -> Expr:
     return b.const(((array.astype(np.int32) - np.reshape(quant.zero, shape)) * np.reshape(quant.scale, shape)).astype(np.float32))
 
 
-def _convolved(b: Builder, x: Expr, given: Packed) -> Expr:
+def _convolved(b: Builder, x: Expr, layer: Packed) -> Expr:
     """A convolution of real numbers. Weights of one axis are packed with a second axis of extent 1."""
-    weight, window = _real_weight(b, given), given.window
+    weight, window = _real_weight(b, layer), layer.window
     count = b.rank(x) - 2
     if b.rank(weight) > count + 2:
         weight = b.squeeze(weight, [2])
@@ -189,31 +189,31 @@ def _convolved(b: Builder, x: Expr, given: Packed) -> Expr:
         attrs |= {"output_padding": list(window["output_padding"]), "channels": kernel[1] * groups}
     else:
         attrs["channels"] = kernel[0]
-    made = b.op(f"nn.conv{count}d{'_transpose' if window['transposed'] else ''}", x, weight, **attrs)
-    if given.bias is not None:
-        made = b.op("nn.bias_add", made, b.const(_stored(given.bias).array), axis=1)
-    return made
+    conv = b.op(f"nn.conv{count}d{'_transpose' if window['transposed'] else ''}", x, weight, **attrs)
+    if layer.bias is not None:
+        conv = b.op("nn.bias_add", conv, b.const(_stored(layer.bias).array), axis=1)
+    return conv
 
 
 def linear(name: str) -> Callable[..., Any]:
     with_relu = "_relu" in name
 
-    def convert(b: Builder, x: Any, given: Packed, scale: Any, zero: Any) -> Any:
-        quant, own = _quant(x), _stored(given.weight).quant
+    def convert(b: Builder, x: Any, layer: Packed, scale: Any, zero: Any) -> Any:
+        quant, own = _quant(x), _stored(layer.weight).quant
         if own is None:
             raise Unsupported("its weights are not quantised")
-        value, array = x.read(), _stored(given.weight).array
+        value, array = x.read(), _stored(layer.weight).array
         rank = b.rank(value)
         flat = nn.flatten_front(b, value, rank - 1) if rank > 2 else value
-        made = b.op(
+        sums = b.op(
             "qnn.dense",
             flat,
-            _weight(b, given, array, own),
+            _weight(b, layer, array, own),
             *_zeros_and_scales(b, quant, own),
             units=array.shape[0],
             out_dtype="int32",
         )
-        result = _requantized(b, given, made, quant, own, scale, zero, with_relu)
+        result = _requantized(b, layer, sums, quant, own, scale, zero, with_relu)
         return Tensor(nn.unflatten_front(b, result.value, value, rank - 1), result.quant) if rank > 2 else result
 
     return convert
@@ -222,9 +222,9 @@ def linear(name: str) -> Callable[..., Any]:
 def dynamic_linear(name: str) -> Callable[..., Any]:
     """Data is quantised by its own range; then both are real numbers again."""
 
-    def convert(b: Builder, x: Tensor, given: Packed, reduce_range: bool = False) -> Any:
-        made = dynamic_product(b, x.read(), given, reduce_range)
-        return Tensor(b.op("nn.relu", made) if "_relu" in name else made)
+    def convert(b: Builder, x: Tensor, layer: Packed, reduce_range: bool = False) -> Any:
+        dense = dynamic_product(b, x.read(), layer, reduce_range)
+        return Tensor(b.op("nn.relu", dense) if "_relu" in name else dense)
 
     return convert
 
@@ -236,19 +236,19 @@ def dynamic_product(b: Builder, value: Expr, given: Packed, reduce_range: bool =
         value = _rounded(b, value, 127.0 if reduce_range else 255.0)
     rank = b.rank(value)
     flat = nn.flatten_front(b, value, rank - 1) if rank > 2 else value
-    made = b.op("nn.dense", flat, weight, units=b.extent(weight, 0))
-    made = nn.unflatten_front(b, made, value, rank - 1) if rank > 2 else made
-    return made if given.bias is None else b.op("add", made, b.const(_stored(given.bias).array.astype(np.float32)))
+    dense = b.op("nn.dense", flat, weight, units=b.extent(weight, 0))
+    dense = nn.unflatten_front(b, dense, value, rank - 1) if rank > 2 else dense
+    return dense if given.bias is None else b.op("add", dense, b.const(_stored(given.bias).array.astype(np.float32)))
 
 
 def dynamic_convolution(name: str) -> Callable[..., Any]:
     """A convolution of data that is quantised by its own range; the result is rounded to the same numbers."""
 
-    def convert(b: Builder, x: Tensor, given: Packed, reduce_range: bool = False) -> Any:
+    def convert(b: Builder, x: Tensor, layer: Packed, reduce_range: bool = False) -> Any:
         value = x.read()
         scale, zero = _range(b, value, 127.0 if reduce_range else 255.0)
-        made = _convolved(b, _at_steps(b, value, scale, zero, 255.0), given)
-        return Tensor(_at_steps(b, made, scale, zero, 255.0))
+        conv = _convolved(b, _at_steps(b, value, scale, zero, 255.0), layer)
+        return Tensor(_at_steps(b, conv, scale, zero, 255.0))
 
     return convert
 
@@ -271,8 +271,8 @@ def _at_steps(b: Builder, value: Expr, scale: Expr, zero: Expr, most: float) -> 
     """Numbers rounded to those that whole numbers up to `most` stand for."""
     whole_steps = b.op("add", common.round_even(b, b.op("divide", value, scale)), zero)
     steps = b.op("clip", whole_steps, a_min=0.0, a_max=most)
-    made: Expr = b.op("multiply", b.op("subtract", steps, zero), scale)
-    return made
+    rounded: Expr = b.op("multiply", b.op("subtract", steps, zero), scale)
+    return rounded
 
 
 def binary(op: str, with_relu: bool = False) -> Callable[..., Any]:
@@ -281,8 +281,8 @@ def binary(op: str, with_relu: bool = False) -> Callable[..., Any]:
     def convert(b: Builder, x: Any, y: Any, scale: Any, zero: Any) -> Any:
         out = Quant.of(scale, zero)
         ends = [*operands(b, _quant(x)), *operands(b, _quant(y)), *operands(b, out)]
-        made = b.op(op, x.read(), y.read(), *ends)
-        return Tensor(relu(b, made, int(out.zero)) if with_relu else made, out)
+        result = b.op(op, x.read(), y.read(), *ends)
+        return Tensor(relu(b, result, int(out.zero)) if with_relu else result, out)
 
     return convert
 
@@ -300,8 +300,8 @@ def with_scalar(function: Callable[..., Any], with_relu: bool = False) -> Callab
     def convert(b: Builder, x: Any, number: Any) -> Any:
         if not isinstance(x, Tensor) or x.quant is None:
             x, number = number, x
-        made = function(b, x, number)
-        return Tensor(relu(b, made.read(), int(made.quant.zero)), made.quant) if with_relu else made
+        result = function(b, x, number)
+        return Tensor(relu(b, result.read(), int(result.quant.zero)), result.quant) if with_relu else result
 
     return convert
 
@@ -344,8 +344,8 @@ def concatenate(with_relu: bool) -> Callable[..., Any]:
         for t in tensors:
             _quant(t)
             parts.append(at_scale(b, t, out))
-        made = b.concat(parts, dim % b.rank(parts[0]))
-        return Tensor(relu(b, made, int(out.zero)) if with_relu else made, out)
+        joined = b.concat(parts, dim % b.rank(parts[0]))
+        return Tensor(relu(b, joined, int(out.zero)) if with_relu else joined, out)
 
     return convert
 
@@ -361,13 +361,13 @@ def by_reals(function: Callable[..., Expr]) -> Callable[..., Any]:
 
 
 def _softmax(b: Builder, x: Expr, dim: int) -> Expr:
-    made: Expr = b.op("nn.softmax", x, axis=dim)
-    return made
+    shares: Expr = b.op("nn.softmax", x, axis=dim)
+    return shares
 
 
 def _sigmoid(b: Builder, x: Expr) -> Expr:
-    made: Expr = b.op("sigmoid", x)
-    return made
+    share: Expr = b.op("sigmoid", x)
+    return share
 
 
 def _layer_norm(b: Builder, x: Expr, shape: list[int], weight: Any, bias: Any, eps: float) -> Expr:
@@ -378,8 +378,8 @@ def batch_norm(with_relu: bool) -> Callable[..., Any]:
     def apply(b: Builder, x: Expr, weight: Any, bias: Any, mean: Any, variance: Any, eps: float) -> Expr:
         gamma = weight if weight is not None else b.op("ones_like", mean)
         beta = bias if bias is not None else b.op("zeros_like", mean)
-        made = b.field(b.op("nn.batch_norm", x, gamma, beta, mean, variance, axis=1, epsilon=float(eps)), 0)
-        return b.op("nn.relu", made) if with_relu else made
+        normalised = b.field(b.op("nn.batch_norm", x, gamma, beta, mean, variance, axis=1, epsilon=float(eps)), 0)
+        return b.op("nn.relu", normalised) if with_relu else normalised
 
     return by_reals(apply)
 
@@ -398,8 +398,8 @@ def product(b: Builder, x: Any, y: Any, scale: Any, zero: Any) -> Any:
 
 
 def _instance_norm(b: Builder, x: Expr, weight: Any, bias: Any, eps: float) -> Expr:
-    made = nn.normalise(b, x, list(range(2, b.rank(x))), float(eps))
-    return _scaled(b, made, weight, bias)
+    normalised = nn.normalise(b, x, list(range(2, b.rank(x))), float(eps))
+    return _scaled(b, normalised, weight, bias)
 
 
 def _group_norm(b: Builder, x: Expr, groups: int, weight: Any, bias: Any, eps: float) -> Expr:
@@ -423,8 +423,8 @@ def clipped(b: Builder, x: Any, most: float = 6.0) -> Any:
     quant = _quant(x)
     ends = [int(quant.zero), int(np.rint(most / quant.scale)) + int(quant.zero)]
     dtype = b.dtype(x.value)
-    made = b.op("maximum", x.read(), b.const(ends[0], dtype))
-    return Tensor(b.op("minimum", made, b.const(min(ends[1], np.iinfo(dtype).max), dtype)), quant)
+    clamped = b.op("maximum", x.read(), b.const(ends[0], dtype))
+    return Tensor(b.op("minimum", clamped, b.const(min(ends[1], np.iinfo(dtype).max), dtype)), quant)
 
 
 _LAYERS: dict[str, Callable[..., Any]] = {

@@ -114,19 +114,19 @@ def number(b: Builder, value: Any) -> Expr:
 
 def known(b: Builder, value: Any) -> Any:
     """A number instead of an expression whose value is known."""
-    found = b.value(value) if isinstance(value, Expr) else None
-    return value if found is None or found.size != 1 else found.reshape(()).item()
+    constant = b.value(value) if isinstance(value, Expr) else None
+    return value if constant is None or constant.size != 1 else constant.reshape(()).item()
 
 
 def _compared(b: Builder, name: str, one: Any, other: Any) -> Any:
     """Whether lists of extents are equal, or whether a list has an element."""
     inside = name == "__contains__"
     pairs = [(v, other) for v in one] if inside else list(zip(one, other))
-    made: Any = not inside and len(one) == len(other)
-    for x, y in pairs if inside or made else []:
+    all_equal: Any = not inside and len(one) == len(other)
+    for x, y in pairs if inside or all_equal else []:
         same = x is y or compute(b, "eq", [x, y])
-        made = compute(b, "__or__" if inside else "__and__", [made, same])
-    return compute(b, "__not__", [made]) if name == "ne" else made
+        all_equal = compute(b, "__or__" if inside else "__and__", [all_equal, same])
+    return compute(b, "__not__", [all_equal]) if name == "ne" else all_equal
 
 
 def compute(b: Builder, name: str, args: Sequence[Any]) -> Any:

@@ -66,15 +66,15 @@ def at_scale(b: Builder, x: Tensor, quant: Quant) -> Expr:
     assert x.quant is not None
     if (x.quant.scale, x.quant.zero) == (quant.scale, quant.zero):
         return x.read()
-    given = [*operands(b, x.quant), *operands(b, quant)]
-    return b.op("qnn.requantize", x.read(), *given, out_dtype=b.dtype(x.value))
+    ends = [*operands(b, x.quant), *operands(b, quant)]
+    return b.op("qnn.requantize", x.read(), *ends, out_dtype=b.dtype(x.value))
 
 
 def relu(b: Builder, value: Expr, zero: Any) -> Expr:
     """Numbers not below that of 0."""
     least = common.limits(b.dtype(value))[0]
-    made: Expr = value if zero <= least else b.op("maximum", value, b.const(zero, b.dtype(value)))
-    return made
+    clamped: Expr = value if zero <= least else b.op("maximum", value, b.const(zero, b.dtype(value)))
+    return clamped
 
 
 def _parts(value: Any) -> Sequence[Any]:
@@ -188,8 +188,8 @@ def _whole_part(value: Any) -> Any:
 
 
 def _first(value: Any) -> Expr:
-    made: Expr = value[0] if isinstance(value, (list, tuple)) else value
-    return made
+    first: Expr = value[0] if isinstance(value, (list, tuple)) else value
+    return first
 
 
 def _moved(value: Any, quant: Quant) -> Any:

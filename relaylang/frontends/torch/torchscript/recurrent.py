@@ -51,8 +51,8 @@ def layers(step: Step) -> Callable[..., Any]:
                 weight, own, reduced = _weights(params[at])
                 begin = [b.squeeze(b.slice(s, [at], [at + 1], [0]), [0]) for s in initial]
                 gates = dynamic_product(b, steps, weight, reduced)
-                made, after = recurrence(b, gates, begin, partial(_step, b, step, own, reduced), reverse=way == 1)
-                outputs.append(made)
+                outs, after = recurrence(b, gates, begin, partial(_step, b, step, own, reduced), reverse=way == 1)
+                outputs.append(outs)
                 for states, state in zip(last, after):
                     states.append(state)
             steps = b.concat(outputs, 2)
@@ -71,8 +71,8 @@ def cell(step: Step) -> Callable[..., Any]:
 
     def convert(b: Builder, x: Tensor, hx: Any, w_ih: Packed, w_hh: Packed, *biases: Any) -> Any:
         states = [h.read() for h in (hx if isinstance(hx, (list, tuple)) else [hx])]
-        made = step(b, dynamic_product(b, x.read(), w_ih, True), dynamic_product(b, states[0], w_hh, True), states)
-        results: Sequence[Tensor] = [Tensor(v) for v in made]
+        new_states = step(b, dynamic_product(b, x.read(), w_ih, True), dynamic_product(b, states[0], w_hh, True), states)
+        results: Sequence[Tensor] = [Tensor(v) for v in new_states]
         return list(results) if len(results) > 1 else results[0]
 
     return convert

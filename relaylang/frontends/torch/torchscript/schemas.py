@@ -41,17 +41,17 @@ class Schema:
         places = [a for a in self.arguments if not a.named]
         if len(args) > len(places):
             return None
-        given = dict(zip([a.name for a in places], args))
-        if named.keys() & given.keys() or named.keys() - {a.name for a in self.arguments}:
+        bound = dict(zip([a.name for a in places], args))
+        if named.keys() & bound.keys() or named.keys() - {a.name for a in self.arguments}:
             return None
-        given.update(named)
+        bound.update(named)
         for a in self.arguments:
-            if a.name not in given:
+            if a.name not in bound:
                 if not a.default:
                     return None
-            elif strict and not _fits(a, given[a.name]):
+            elif strict and not _fits(a, bound[a.name]):
                 return None
-        return {a.name: _converted(a, given[a.name]) for a in self.arguments if a.name in given}
+        return {a.name: _converted(a, bound[a.name]) for a in self.arguments if a.name in bound}
 
 
 def _number(value: Any, *kinds: type) -> bool:
@@ -150,7 +150,7 @@ def _converted(a: Argument, value: Any) -> Any:
 
 @cache
 def _schemas() -> dict[str, tuple[Schema, ...]]:
-    found: dict[str, list[Schema]] = {}
+    schemas: dict[str, list[Schema]] = {}
     for line in _FILE.read_text().splitlines():
         full, *words, _, results = line.split()
         operator, _, overload = full.partition(".")
@@ -161,8 +161,8 @@ def _schemas() -> dict[str, tuple[Schema, ...]]:
                 continue
             kind, _, name = word.partition(":")
             arguments.append(Argument(name, kind[0], "?" in kind, "=" in kind, named))
-        found.setdefault(operator, []).append(Schema(operator, overload or "default", tuple(arguments), results))
-    return {name: tuple(schemas) for name, schemas in found.items()}
+        schemas.setdefault(operator, []).append(Schema(operator, overload or "default", tuple(arguments), results))
+    return {name: tuple(schemas) for name, schemas in schemas.items()}
 
 
 def overload_of(operator: str, args: Sequence[Any], named: dict[str, Any]) -> tuple[Schema, dict[str, Any]] | None:

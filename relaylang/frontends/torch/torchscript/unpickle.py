@@ -95,9 +95,9 @@ class Unpickler:
             at -= 1
             if at < 0:
                 raise self.wrong("is damaged")
-        found = self.stack[at + 1 :]
+        values = self.stack[at + 1 :]
         del self.stack[at:]
-        return found
+        return values
 
     def name(self, arg: str) -> None:
         """Push a name. Raises `RelayError` for one that is not known here."""
@@ -174,10 +174,10 @@ class Unpickler:
             steps = [s * dtype.itemsize for s in strides]
             view = np.lib.stride_tricks.as_strided(flat[offset:], sizes, steps, writeable=False)
             array = np.ascontiguousarray(view).reshape(sizes)
-        made = Stored(array, self.scheme(scheme) if scheme is not None else None)
+        tensor = Stored(array, self.scheme(scheme) if scheme is not None else None)
         if scheme is None:
-            self.tensors[same] = made
-        return made
+            self.tensors[same] = tensor
+        return tensor
 
     def scheme(self, scheme: Any) -> Quant:
         """Scales and zero points of a quantised tensor."""
@@ -186,8 +186,8 @@ class Unpickler:
             return Quant.of(scale, zero)
         if not isinstance(scale, Stored) or not isinstance(zero, Stored):
             raise self.wrong("has a quantised tensor of another kind")
-        whole = zero.array.dtype.kind in "iu"  # Rows of tables have zero points that are real numbers.
-        return Quant(scale.array.astype(np.float32), zero.array.astype(np.int32 if whole else np.float32), int(axis[0]))
+        is_integer = zero.array.dtype.kind in "iu"  # Rows of tables have zero points that are real numbers.
+        return Quant(scale.array.astype(np.float32), zero.array.astype(np.int32 if is_integer else np.float32), int(axis[0]))
 
     def persistent(self) -> None:
         """The storage that the text "storage", a storage class and a key describe."""
@@ -216,9 +216,9 @@ class Unpickler:
         """Take values from the stack."""
         if len(self.stack) < count:
             raise self.wrong("is damaged")
-        found = self.stack[-count:]
+        values = self.stack[-count:]
         del self.stack[-count:]
-        return found
+        return values
 
     def push(self, value: Any) -> None:
         self.stack.append(value)

@@ -21,9 +21,9 @@ _STRETCHES = frozenset("select slice narrow split split_with_sizes chunk tensor_
 
 def note_views(b: Builder, operator: str, base: Tensor, results: Any, args: dict[str, Any], make: Callable[[Expr], Any]) -> None:
     """Note which results of an operator are views of its first operand. `make` computes the results for another operand."""
-    made = [r for r in (results if isinstance(results, list) else [results]) if isinstance(r, Tensor)]
+    views = [r for r in (results if isinstance(results, list) else [results]) if isinstance(r, Tensor)]
     order = _order(b, operator, base, args)
-    for index, tensor in enumerate(made):
+    for index, tensor in enumerate(views):
         if tensor.base is not None or tensor is base:
             continue
         tensor.ordered = order
@@ -38,9 +38,9 @@ def note_views(b: Builder, operator: str, base: Tensor, results: Any, args: dict
 
 
 def _result(make: Callable[[Expr], Any], index: int, x: Expr) -> Expr:
-    found = make(x)
-    made: Expr = found[index] if isinstance(found, (list, tuple)) else found
-    return made
+    results = make(x)
+    result: Expr = results[index] if isinstance(results, (list, tuple)) else results
+    return result
 
 
 def _order(b: Builder, operator: str, base: Tensor, args: dict[str, Any]) -> bool | None:
@@ -76,8 +76,8 @@ def _by_position(b: Builder, again: Callable[[Expr], Expr], base: Expr, value: E
     if positions is None or np.unique(positions).size != positions.size:
         raise Unsupported("it writes into a view whose elements lie at computed places, or share a place")
     flat = b.reshape_exactly(base, [numbers.size])
-    made = b.op("scatter_elements", flat, b.const(positions.reshape(-1)), b.reshape_exactly(value, [positions.size]), axis=0)
-    return b.reshape_exactly(made, list(shape))
+    updated = b.op("scatter_elements", flat, b.const(positions.reshape(-1)), b.reshape_exactly(value, [positions.size]), axis=0)
+    return b.reshape_exactly(updated, list(shape))
 
 
 __all__ = ["note_views"]

@@ -31,15 +31,15 @@ class RelayVisualizer:
     ) -> None:
         self._plotter = plotter or TermPlotter()
         parser = parser or TermVizParser()
-        given = 0
+        count = 0
         for name in sorted((var.name_hint for var in relay_mod.functions), key=lambda name: name != "main"):
             numbers: dict[Expr, str] = {}
 
-            def number(node: Expr, numbers: dict[Expr, str] = numbers, first: int = given) -> None:
+            def number(node: Expr, numbers: dict[Expr, str] = numbers, first: int = count) -> None:
                 numbers.setdefault(node, str(first + len(numbers)))
 
             post_order_visit(relay_mod[name], number)
-            given += len(numbers)
+            count += len(numbers)
             graph = self._plotter.create_graph(name)
             for node in numbers:
                 viz_node, edges = parser.get_node_edges(node, dict(relay_param or {}), numbers)

@@ -41,9 +41,9 @@ class DotGraph(VizGraph):
     ) -> None:
         self._attributes = get_node_attr or _shape
         self.lines = [f"subgraph {quoted('cluster_' + name)} {{", f"label={quoted(name)};"]
-        for kind, given in (("graph", graph_attr), ("node", node_attr), ("edge", edge_attr)):
-            if given:
-                self.lines.append(f"{kind} [{_listed(given)}];")
+        for kind, attributes in (("graph", graph_attr), ("node", node_attr), ("edge", edge_attr)):
+            if attributes:
+                self.lines.append(f"{kind} [{_listed(attributes)}];")
         self.nodes: dict[str, VizNode] = {}
         self.edges: list[VizEdge] = []
 
@@ -59,24 +59,24 @@ class DotGraph(VizGraph):
 
 def _as_graph(graphs: Mapping[str, DotGraph]) -> Graph:
     """The graphs as those of a program's functions. The lines of a node stand in its box, as reasons do."""
-    made = Graph()
+    merged = Graph()
     for name, graph in graphs.items():
-        group = Group(len(made.groups), name, -1)
-        made.groups.append(group)
-        numbers = {identity: len(made.nodes) + i for i, identity in enumerate(graph.nodes)}
+        group = Group(len(merged.groups), name, -1)
+        merged.groups.append(group)
+        numbers = {identity: len(merged.nodes) + i for i, identity in enumerate(graph.nodes)}
         for identity, viz_node in graph.nodes.items():
             title = viz_node.type_name
             op = OPS.get(title.removeprefix("Call "))
             node = Node(numbers[identity], "var" if "Var" in title else "op", title, group=group.id)
             node.family = family(op) if op is not None else ""
             node.notes = [(REASON, line) for line in viz_node.detail.splitlines()]
-            made.nodes.append(node)
+            merged.nodes.append(node)
         for start, end in graph.edges:
             if start in numbers and end in numbers:
-                made.nodes[numbers[end]].inputs.append(numbers[start])
-        group.params = [n.id for n in made.nodes if n.group == group.id and n.kind == "var"]
-        group.result = made.nodes[-1].id if graph.nodes else -1
-    return made
+                merged.nodes[numbers[end]].inputs.append(numbers[start])
+        group.params = [n.id for n in merged.nodes if n.group == group.id and n.kind == "var"]
+        group.result = merged.nodes[-1].id if graph.nodes else -1
+    return merged
 
 
 class DotPlotter(Plotter):

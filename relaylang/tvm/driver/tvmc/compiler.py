@@ -94,16 +94,16 @@ def pass_config(items: Sequence[str] | Mapping[str, Any] | None) -> dict[str, An
     """The options of passes from texts `name=value`. Raises `RelayError` (R0707)."""
     if isinstance(items, Mapping):
         return dict(items)
-    found = {}
+    options = {}
     for item in items or ():
         name, equals, value = item.partition("=")
         if not equals:
             raise RelayError(error("R0707", f"--pass-config wants NAME=VALUE, not {item}"))
         try:
-            found[name] = json.loads(value.lower() if value in ("True", "False") else value)
+            options[name] = json.loads(value.lower() if value in ("True", "False") else value)
         except ValueError:
-            found[name] = value
-    return found
+            options[name] = value
+    return options
 
 
 def compile_model(
@@ -190,39 +190,44 @@ def compiled(given: Mapping[str, Any]) -> str:
     return path
 
 
-def _with_cross(target: Target, given: Mapping[str, Any]) -> Target:
+def _with_cross(target: Target, arguments: Mapping[str, Any]) -> Target:
     """A target with the cross compiler, and with options that stand beside the target string."""
-    more = dict((given["additional_target_options"] or {}).get(target.name, {}))
+    more = dict((arguments["additional_target_options"] or {}).get(target.name, {}))
     for alias, own in ALIASES.items():
         if own == target.name:
-            more.update((given["additional_target_options"] or {}).get(alias, {}))
+            more.update((arguments["additional_target_options"] or {}).get(alias, {}))
     if target.name == "c":
-        more.update({"cross-compiler": given["cross"] or None, "cross-compiler-options": given["cross_options"] or None})
+        more.update({"cross-compiler": arguments["cross"] or None, "cross-compiler-options": arguments["cross_options"] or None})
     return with_options(target, {key: value for key, value in more.items() if value is not None})
 
 
-def _refuse(given: Mapping[str, Any]) -> None:
+def _refuse(arguments: Mapping[str, Any]) -> None:
     """Raise `RelayError` (R0609) for arguments of which only TVM has the meaning."""
-    if callable(given["cross"]):
+    if callable(arguments["cross"]):
         raise refused("a function as cross compiler", "name the compiler, or relay.build(...).export_library(path, fcompile=...)")
-    if given["output_format"] not in ("so", "tar", "mlf"):
-        near = did_you_mean(given["output_format"], ["so", "tar", "mlf"])
-        raise RelayError(error("R0707", f"unknown output format {given['output_format']}", notes=[f"did you mean {near or 'so'}?"]))
-    executor.check_interface(given["executor"], given["runtime"])
-    if given["workspace_pools"]:
+    if arguments["output_format"] not in ("so", "tar", "mlf"):
+        near = did_you_mean(arguments["output_format"], ["so", "tar", "mlf"])
+        raise RelayError(
+            error("R0707", f"unknown output format {arguments['output_format']}", notes=[f"did you mean {near or 'so'}?"])
+        )
+    executor.check_interface(arguments["executor"], arguments["runtime"])
+    if arguments["workspace_pools"]:
         raise refused("--workspace-pools", POOLS)
-    if given["use_vm"]:
+    if arguments["use_vm"]:
         raise refused("use_vm", "relay.vm.compile, or relay compile")
     for name in ("print_ir_before", "print_ir_after"):
-        if given[name]:
+        if arguments[name]:
             raise refused(f"--{name.replace('_', '-')}", "relay opt --passes NAMES --print-after prints a program between passes")
-    if given["mixed_precision_acc_type"] not in (None, "float32"):
+    if arguments["mixed_precision_acc_type"] not in (None, "float32"):
         report([error("R0609", "tvmc: sums are in float32 where they would lose precision", severity="note")])
-    for name, known in (("executor", ("graph", "aot")), ("runtime", ("cpp", *(["crt"] if given["output_format"] == "mlf" else [])))):
-        found = getattr(given[name], "name", given[name]) or known[0]
-        if found not in known:
-            raise refused(f"--{name} {found}", "-f mlf writes C, which needs no runtime")
-    settings = getattr(given["executor"], "attrs", {}) if given["output_format"] == "mlf" else {}
+    for name, known in (
+        ("executor", ("graph", "aot")),
+        ("runtime", ("cpp", *(["crt"] if arguments["output_format"] == "mlf" else []))),
+    ):
+        value = getattr(arguments[name], "name", arguments[name]) or known[0]
+        if value not in known:
+            raise refused(f"--{name} {value}", "-f mlf writes C, which needs no runtime")
+    settings = getattr(arguments["executor"], "attrs", {}) if arguments["output_format"] == "mlf" else {}
     if settings.get("interface-api") == "packed":
         raise refused("the packed interface", "--executor-aot-interface-api=c is the interface of the C")
     for key in ("workspace-byte-alignment", "constant-byte-alignment"):

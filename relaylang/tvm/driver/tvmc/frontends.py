@@ -30,7 +30,7 @@ _SHAPE = re.compile(r"\s*(?P<name>[^\s:\[\]]+(?::\d+)?)\s*:\s*\[(?P<extents>[^\]
 
 def parse_shapes(text: str) -> dict[str, list[Any]]:
     """Shapes as tvmc writes them: `name:[1,3,224,224] other:[1,-1]`. Raises `RelayError` (R0707)."""
-    found: dict[str, list[Any]] = {}
+    shapes: dict[str, list[Any]] = {}
     at = 0
     while text[at:].strip():
         match = _SHAPE.match(text, at)
@@ -38,9 +38,9 @@ def parse_shapes(text: str) -> dict[str, list[Any]]:
         if match is None or not all(re.fullmatch(r"-?\d+|\?", e) for e in extents):
             notes = ['write --input-shapes "data:[1,3,224,224]"']
             raise RelayError(error("R0707", f"the shapes `{text[at:].strip()}` cannot be read", notes=notes))
-        found[match["name"]] = [ANY if e == "?" or int(e) < 0 else int(e) for e in extents]
+        shapes[match["name"]] = [ANY if e == "?" or int(e) < 0 else int(e) for e in extents]
         at = match.end()
-    return found
+    return shapes
 
 
 def load_model(

@@ -220,7 +220,7 @@ def _tune(args: argparse.Namespace) -> int:
 def _options(arguments: Sequence[str]) -> tuple[list[str], dict[str, dict[str, dict[str, str]]]]:
     """The arguments without options of targets, executors and runtimes, and these: by what they belong to, and its name."""
     rest: list[str] = []
-    found: dict[str, dict[str, dict[str, str]]] = {"target": {}, "executor": {}, "runtime": {}}
+    options: dict[str, dict[str, dict[str, str]]] = {"target": {}, "executor": {}, "runtime": {}}
     waiting = iter(arguments)
     for item in waiting:
         match = _OPTION.fullmatch(item)
@@ -228,8 +228,8 @@ def _options(arguments: Sequence[str]) -> tuple[list[str], dict[str, dict[str, d
             rest.append(item)
             continue
         kind, name, key, value = match.groups()
-        found[kind].setdefault(name, {})[key.replace("_", "-")] = value if value is not None else next(waiting, "")
-    return rest, found
+        options[kind].setdefault(name, {})[key.replace("_", "-")] = value if value is not None else next(waiting, "")
+    return rest, options
 
 
 def _called(arguments: Sequence[str]) -> int:

@@ -32,8 +32,8 @@ class TVMCModel:
         if model_path is not None:
             folder = Path(model_path)
             source = read_text(str(folder / _MODULE))
-            found = fromtext(source.text, source.name)
-            mod = found if isinstance(found, IRModule) else None
+            parsed = fromtext(source.text, source.name)
+            mod = parsed if isinstance(parsed, IRModule) else None
             params = load_params(folder / _PARAMS)
         if not isinstance(mod, IRModule):
             raise RelayError(error("R0640", "a model has a module", notes=["tvmc.load(path) reads one"]))
@@ -68,13 +68,13 @@ class TVMCPackage:
             notes = ["tvmc compile -f mlf writes the C for a project"]
             raise RelayError(error("R0609", "there are no projects for microcontrollers", notes=notes))
         self.package_path = str(package_path)
-        found = load_module(package_path)
-        if isinstance(found, Library):
+        loaded = load_module(package_path)
+        if isinstance(loaded, Library):
             raise RelayError(error("R0609", f"{package_path} is a program of the VM", notes=["relay run runs it"]))
-        self.lib_module: Program = found
-        self.type = "mlf" if isinstance(found.artifact, MicroProgram) else "classic"
-        self.graph = found.get_graph_json()
-        self.params = found.get_params()
+        self.lib_module: Program = loaded
+        self.type = "mlf" if isinstance(loaded.artifact, MicroProgram) else "classic"
+        self.graph = loaded.get_graph_json()
+        self.params = loaded.get_params()
 
 
 class TVMCResult:

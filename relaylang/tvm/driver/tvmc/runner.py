@@ -36,10 +36,10 @@ def generate_tensor_data(shape: Any, dtype: str, fill_mode: str) -> np.ndarray:
 
 def inputs_of(executor: GraphExecutor, inputs: Mapping[str, Any] | str | None, fill_mode: str) -> dict[str, Any]:
     """A value for each input: the given ones, and others as `fill_mode` has them. Raises `RelayError` (R0640)."""
-    given = load_params(inputs) if isinstance(inputs, (str, os.PathLike)) else dict(inputs or {})
+    arrays = load_params(inputs) if isinstance(inputs, (str, os.PathLike)) else dict(inputs or {})
     known = [i.name for i in executor.inputs]
     values: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in arrays.items():
         if executor.get_input_index(name) < 0:
             near = did_you_mean(name, known)
             notes = [f"did you mean {near}?"] if near else [f"its inputs: {', '.join(known) or 'none'}"]

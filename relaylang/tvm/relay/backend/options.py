@@ -42,18 +42,18 @@ class Option:
                 notes = [f"did you mean {near}?"] if near else [f"{name} has {', '.join(known)}"]
                 raise RelayError(error("R0501", f'Attribute "{key}" is not available on this {what}', notes=notes))
             if not isinstance(value, (bool, int) if kind is bool else kind) or (kind is str and isinstance(value, bool)):
-                found = _TYPES.get(type(value), type(value).__name__)
-                title = f'Attribute "{key}" should have type "{_TYPES[kind]}" but instead found "{found}"'
+                type_name = _TYPES.get(type(value), type(value).__name__)
+                title = f'Attribute "{key}" should have type "{_TYPES[kind]}" but instead found "{type_name}"'
                 raise RelayError(error("R0501", title))
 
     @classmethod
     def of_texts(cls, name: str, options: Mapping[str, Mapping[str, str]]) -> Option:
         """A name with its settings from texts: `options` has them by name. Raises `RelayError` for settings of another name."""
         known = cls._settings(name)
-        for other, given in options.items():
-            for key in given:
+        for other, settings in options.items():
+            for key in settings:
                 if key not in cls._settings(other):
-                    cls(other, given)
+                    cls(other, settings)
                 if other != name:
                     what = cls.__name__.lower()
                     title = f"--{what}-{other}-{key} is given, and the {what} is {name}"

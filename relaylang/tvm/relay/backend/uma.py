@@ -80,7 +80,7 @@ class UMAPartitioner:
         register_pattern_table(self.target_name, self._pattern_table)
 
     def _passes(self, phase: PassPhase) -> list[Pass]:
-        return [made for when, made in self._relay_passes if when == phase]
+        return [added_pass for when, added_pass in self._relay_passes if when == phase]
 
     def partition(self, mod: IRModule, params: Mapping[str, Any] | None = None) -> IRModule:
         """The module with what the patterns match in functions for the accelerator. Raises `RelayError`."""

@@ -30,8 +30,8 @@ def run_opt_pass(expr: Expr, opt_pass: Pass, import_prelude: bool = False) -> Ex
     mod = IRModule.from_expr(expr)
     if import_prelude:
         Prelude(mod)
-    made = opt_pass(InferType()(mod))["main"]
-    return made if isinstance(expr, Function) else made.body
+    transformed = opt_pass(InferType()(mod))["main"]
+    return transformed if isinstance(expr, Function) else transformed.body
 
 
 def run_infer_type(expr: Expr) -> Expr:
@@ -66,8 +66,8 @@ def ctx_list() -> list[tuple[str, Any]]:
 
 def enabled_targets() -> list[tuple[str, Any]]:
     """The targets that tests run on, each with its device."""
-    found: list[tuple[str, Any]] = helper_of_tests("enabled_targets")()
-    return found
+    targets: list[tuple[str, Any]] = helper_of_tests("enabled_targets")()
+    return targets
 
 
 def check_grad(
@@ -95,20 +95,22 @@ def check_grad(
         spread = 10 * eps if scale is None else scale
         inputs = [_np_randn_from_type(p.checked_type, spread, mean) for p in forward.params]  # type: ignore[arg-type]
     tested = inputs if test_inputs is None else test_inputs
-    places = [[x is given for given in inputs].index(True) for x in tested]
+    places = [[x is array for array in inputs].index(True) for x in tested]
     for target, dev in target_devices if target_devices is not None else enabled_targets():
         slopes = create_executor(executor_kind, device=dev, target=target).evaluate(backward)
         value = create_executor(executor_kind, device=dev, target=target).evaluate(forward)
-        _, found = slopes(*inputs)
+        _, gradients = slopes(*inputs)
         assert places, "there is no gradient to test"
         for place in places:
-            np.testing.assert_allclose(found[place].astype("float64"), _differences(inputs, place, eps, value), atol=atol, rtol=rtol)
+            np.testing.assert_allclose(
+                gradients[place].astype("float64"), _differences(inputs, place, eps, value), atol=atol, rtol=rtol
+            )
 
 
 def _differences(inputs: Sequence[np.ndarray], place: int, eps: float, value: Any) -> np.ndarray:
     """The central differences of the sum of a function's results, by each element of one input."""
     x = inputs[place]
-    found = np.zeros(x.shape)
+    differences = np.zeros(x.shape)
     for at in np.ndindex(*x.shape):
         kept = x[at]
         x[at] = kept + eps
@@ -116,8 +118,8 @@ def _differences(inputs: Sequence[np.ndarray], place: int, eps: float, value: An
         x[at] = kept - eps
         below = value(*inputs).astype("float64")
         x[at] = kept
-        found[at] = np.sum((above - below) / (2 * eps))
-    return found
+        differences[at] = np.sum((above - below) / (2 * eps))
+    return differences
 
 
 __all__ = [

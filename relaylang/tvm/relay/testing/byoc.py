@@ -20,23 +20,23 @@ class CcompilerAnnotator(ExprMutator):
         self._begun = False
 
     def _operand(self, expr: Expr, always: bool = False) -> Expr:
-        made = self.visit(expr)
-        return op.annotation.compiler_begin(made, "ccompiler") if always or isinstance(made, Var) else made
+        operand = self.visit(expr)
+        return op.annotation.compiler_begin(operand, "ccompiler") if always or isinstance(operand, Var) else operand
 
     def visit_call(self, call: Call) -> Expr:
         name = call.op.name if isinstance(call.op, Op) else ""
         if name == _END:
             self._inside, self._begun = True, False
-            made: Expr = op.multiply(*[self._operand(a) for a in call.args])
-            made = op.annotation.compiler_end(made, "ccompiler") if self._begun else made
+            annotated: Expr = op.multiply(*[self._operand(a) for a in call.args])
+            annotated = op.annotation.compiler_end(annotated, "ccompiler") if self._begun else annotated
             self._inside = False
-            return made
+            return annotated
         if name == _MIDDLE and self._inside:
             return op.subtract(*[self._operand(a) for a in call.args])
         if name == _BEGIN and self._inside:
-            made = op.add(*[self._operand(a, always=True) for a in call.args])
+            annotated = op.add(*[self._operand(a, always=True) for a in call.args])
             self._begun = True
-            return made
+            return annotated
         result: Expr = super().visit_call(call)
         return result
 

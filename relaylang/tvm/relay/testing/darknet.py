@@ -115,10 +115,10 @@ def load_image(image: str, resize_width: int, resize_height: int) -> np.ndarray:
     wide = resize_width / width < resize_height / height
     new_w = resize_width if wide else width * resize_height // height
     new_h = height * resize_width // width if wide else resize_height
-    made = np.full((3, resize_height, resize_width), 0.5)
+    canvas = np.full((3, resize_height, resize_width), 0.5)
     top, left = (resize_height - new_h) // 2, (resize_width - new_w) // 2
-    made[:, top : top + new_h, left : left + new_w] = _resized(img, new_w, new_h)
-    return made
+    canvas[:, top : top + new_h, left : left + new_w] = _resized(img, new_w, new_h)
+    return canvas
 
 
 __all__ = ["ACTIVATION", "LAYERTYPE", "__darknetffi__", "load_image", "load_image_color"]

@@ -35,14 +35,14 @@ def get_workload(
     net = conv2d(net, channels=channels, kernel_size=(7, 7), strides=(2, 2), padding=(3, 3), name="conv1")
     net = op.nn.max_pool2d(_active(net, "batch1"), pool_size=(3, 3), strides=(2, 2), padding=(1, 1))
     for block, count in enumerate(blocks):
-        made = []
+        features = []
         for layer in range(count):
             name = f"{block}_{layer}"
             net = conv2d(_active(net, f"batch_1_{name}"), channels=_WIDER * growth, kernel_size=(1, 1), name=f"conv2d_1_{name}")
             net = _active(net, f"batch_2_{name}")
             net = conv2d(net, channels=growth, kernel_size=(3, 3), padding=(1, 1), name=f"conv2d_2_{name}")
-            made.append(net)
-        net = op.concatenate(Tuple(made), 1)
+            features.append(net)
+        net = op.concatenate(Tuple(features), 1)
         channels += count * growth
         if block < len(blocks) - 1:
             channels //= 2

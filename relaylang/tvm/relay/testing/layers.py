@@ -24,8 +24,8 @@ def batch_norm_infer(
 ) -> Expr:
     """The normalised data of a batch normalisation."""
     parts = {"gamma": gamma, "beta": beta, "moving_mean": moving_mean, "moving_var": moving_var}
-    made = {part: _or(value, f"{name}_{part}") for part, value in parts.items()}
-    return op.nn.batch_norm(data, **made, **kwargs)[0]  # type: ignore[arg-type]
+    operands = {part: _or(value, f"{name}_{part}") for part, value in parts.items()}
+    return op.nn.batch_norm(data, **operands, **kwargs)[0]  # type: ignore[arg-type]
 
 
 def conv2d(data: Expr, weight: Expr | None = None, *, name: str, **kwargs: Any) -> Expr:

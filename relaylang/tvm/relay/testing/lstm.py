@@ -46,13 +46,13 @@ def lstm_cell(num_hidden: int, batch_size: int = 1, dtype: str = "float32", name
         sums.append(scope.let((part, t.gates), dense))
     gates = scope.let(("gates", t.gates), op.add(*sums))
     parts = scope.let(("slice_gates", TupleType([t.value] * 4)), op.split(gates, indices_or_sections=4, axis=1).astuple())
-    made = {}
+    activations = {}
     for place, gate in enumerate(("in_gate", "forget_gate", "in_transform", "out_gate")):
         apply = op.tanh if gate == "in_transform" else op.sigmoid
-        made[gate] = scope.let((gate, t.value), apply(TupleGetItem(parts, place)))
-    kept = op.multiply(made["forget_gate"], TupleGetItem(states, 1))
-    next_c = scope.let(("next_c", t.value), op.add(kept, op.multiply(made["in_gate"], made["in_transform"])))
-    next_h = scope.let(("next_h", t.value), op.multiply(made["out_gate"], op.tanh(next_c)))
+        activations[gate] = scope.let((gate, t.value), apply(TupleGetItem(parts, place)))
+    kept = op.multiply(activations["forget_gate"], TupleGetItem(states, 1))
+    next_c = scope.let(("next_c", t.value), op.add(kept, op.multiply(activations["in_gate"], activations["in_transform"])))
+    next_h = scope.let(("next_h", t.value), op.multiply(activations["out_gate"], op.tanh(next_c)))
     scope.ret(scope.let(("ret", t.cell), Tuple([next_h, Tuple([next_h, next_c])])))
     return Function([inputs, states, *weights], scope.get(), t.cell)
 

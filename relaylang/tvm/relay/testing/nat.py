@@ -10,28 +10,28 @@ from relaylang.ir import Expr
 
 def count(prelude: Any, n: ConstructorValue) -> int:
     """The number that a value of `nat` stands for."""
-    found = 0
+    number = 0
     while n.fields:
-        found, n = found + 1, n.fields[0]
-    return found
+        number, n = number + 1, n.fields[0]
+    return number
 
 
 def make_nat_value(prelude: Any, n: int) -> ConstructorValue:
     """The value of `nat` that stands for a number."""
     _, z, s = prelude.mod.get_type("nat")
-    made = ConstructorValue(z, ())
+    nat = ConstructorValue(z, ())
     for _ in range(n):
-        made = ConstructorValue(s, (made,))
-    return made
+        nat = ConstructorValue(s, (nat,))
+    return nat
 
 
 def make_nat_expr(prelude: Any, n: int) -> Expr:
     """An expression whose value stands for a number."""
     _, z, s = prelude.mod.get_type("nat")
-    made: Expr = z()
+    nat: Expr = z()
     for _ in range(n):
-        made = s(made)
-    return made
+        nat = s(nat)
+    return nat
 
 
 __all__ = ["count", "make_nat_expr", "make_nat_value"]

@@ -37,27 +37,31 @@ def _fitted(box: Box, image: Sequence[int], net: Sequence[int], relative: bool) 
     new_w, new_h = (net_w, height * net_w // width) if wide else (width * net_h // height, net_h)
     x = (box.x - (net_w - new_w) / 2 / net_w) / (new_w / net_w)
     y = (box.y - (net_h - new_h) / 2 / net_h) / (new_h / net_h)
-    made = Box(x, y, box.w * net_w / new_w, box.h * net_h / new_h)
-    return made if relative else Box(made.x * width, made.y * height, made.w * width, made.h * height)
+    relative_box = Box(x, y, box.w * net_w / new_w, box.h * net_h / new_h)
+    return (
+        relative_box
+        if relative
+        else Box(relative_box.x * width, relative_box.y * height, relative_box.w * width, relative_box.h * height)
+    )
 
 
 def _yolo(layer: Mapping[str, Any], net: Sequence[int], thresh: float) -> list[dict[str, Any]]:
     data, classes = np.asarray(layer["output"]), int(layer["classes"])
     mask = np.asarray(layer["mask"])
-    found = []
+    detections = []
     for n, row, column in np.argwhere(data[:, 4] > thresh):
         objectness = data[n, 4, row, column]
         prob = objectness * data[n, 5 : 5 + classes, row, column]
         prob[prob < thresh] = 0
         box = _box(data, layer["biases"], int(mask[n]), (n, row, column), net[0], net[1])
-        found.append({"bbox": box, "classes": classes, "prob": prob, "objectness": objectness})
-    return found
+        detections.append({"bbox": box, "classes": classes, "prob": prob, "objectness": objectness})
+    return detections
 
 
 def _region(layer: Mapping[str, Any], thresh: float) -> list[dict[str, Any]]:
     data, classes, coords = np.asarray(layer["output"]), int(layer["classes"]), int(layer["coords"])
     boxes, _, rows, columns = data.shape
-    found = []
+    detections = []
     for row, column, n in np.ndindex(rows, columns, boxes):
         scale = 1.0 if layer["background"] else data[n, coords, row, column]
         objectness = scale if scale > thresh else 0
@@ -66,8 +70,8 @@ def _region(layer: Mapping[str, Any], thresh: float) -> list[dict[str, Any]]:
             prob = scale * data[n, coords + 1 : coords + 1 + classes, row, column]
             prob[prob < thresh] = 0
         box = _box(data, layer["biases"], n, (n, row, column), rows, columns)
-        found.append({"bbox": box, "prob": prob, "objectness": objectness})
-    return found
+        detections.append({"bbox": box, "prob": prob, "objectness": objectness})
+    return detections
 
 
 def fill_network_boxes(
@@ -77,15 +81,15 @@ def fill_network_boxes(
 
     Shapes are (width, height) of the network's input and of the image. Places are relative to the image, or in pixels.
     """
-    found = []
+    detections = []
     for layer in tvm_out:
         if layer["type"] == "Yolo":
-            found += _yolo(layer, net_shape, thresh)
+            detections += _yolo(layer, net_shape, thresh)
         elif layer["type"] == "Region":
-            found += _region(layer, thresh)
-    for detection in found:
+            detections += _region(layer, thresh)
+    for detection in detections:
         detection["bbox"] = _fitted(detection["bbox"], im_shape, net_shape, relative)
-    return found
+    return detections
 
 
 def _overlap(a: Box, b: Box) -> float:

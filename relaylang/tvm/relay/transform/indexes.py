@@ -39,8 +39,8 @@ class CapturePostDfsIndexInSpans(Pass):
     """
 
     def run(self, mod: IRModule) -> IRModule:
-        made: IRModule = pickle.loads(pickle.dumps(mod))  # new nodes, each in one place
-        for func in made.functions.values():
+        copied: IRModule = pickle.loads(pickle.dumps(mod))  # new nodes, each in one place
+        for func in copied.functions.values():
             if func.body is None:
                 continue
             graph = Graph(func, list(_order(func)))
@@ -49,7 +49,7 @@ class CapturePostDfsIndexInSpans(Pass):
                     above = graph.above(node)
                     number_above = -1 if above is None else graph.place[id(above)]
                     node.span = Span(SourceName("index"), number, number, number_above, number_above)
-        return made
+        return copied
 
 
 __all__ = ["CapturePostDfsIndexInSpans"]

@@ -19,9 +19,9 @@ def recast(
     Casts stand around each such call. `skip_layers` are numbers of calls that stay: 0 is the first one, -1 the last one.
     """
     if isinstance(expr, IRModule):
-        made = recast(expr["main"], dtype, out_dtype, ops, skip_layers)
-        assert isinstance(made, Expr)
-        return IRModule.from_expr(made)
+        recast_function = recast(expr["main"], dtype, out_dtype, ops, skip_layers)
+        assert isinstance(recast_function, Expr)
+        return IRModule.from_expr(recast_function)
     names = set(ops if ops is not None else ["nn.conv2d"])
     infer(expr, fragment=not isinstance(expr, Function))
     calls = [n for n in post_order(expr) if isinstance(n, Call) and isinstance(n.op, Op) and n.op.name in names]

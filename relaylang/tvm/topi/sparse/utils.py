@@ -20,8 +20,8 @@ def random_bsr_matrix(m: int, n: int, bs_r: int, bs_c: int, density: float, dtyp
     chosen = rng.choice(places, min(int(density * m * n / (bs_r * bs_c)) + 1, places), replace=False)
     blocks = np.zeros((places, bs_r, bs_c), dtype)
     blocks[chosen] = rng.normal(size=(len(chosen), bs_r, bs_c))
-    whole = blocks.reshape(m // bs_r, n // bs_c, bs_r, bs_c).transpose(0, 2, 1, 3).reshape(m, n)
-    return importlib.import_module("scipy.sparse").bsr_matrix(whole, blocksize=(bs_r, bs_c))
+    dense = blocks.reshape(m // bs_r, n // bs_c, bs_r, bs_c).transpose(0, 2, 1, 3).reshape(m, n)
+    return importlib.import_module("scipy.sparse").bsr_matrix(dense, blocksize=(bs_r, bs_c))
 
 
 __all__ = ["random_bsr_matrix"]
