@@ -220,7 +220,7 @@ def _mismatch(value: Value, ty: Type | None) -> str | None:
     if isinstance(ty, TupleType):
         fits = isinstance(value, tuple) and len(value) == len(ty.fields)
     elif isinstance(ty, FuncType):
-        fits = isinstance(value, (Closure, Builtin))
+        fits = not is_tensor(value) and not isinstance(value, (tuple, ConstructorValue, RefValue))
     elif isinstance(ty, RefType):
         fits = isinstance(value, RefValue)
     elif isinstance(ty, (TypeCall, GlobalTypeVar)):

@@ -344,7 +344,7 @@ class CpuSession(Session):
         manifest = program._manifest
         types: list[Type] = [TensorType(shape, dtype) for shape, dtype in manifest.outputs]
         top = manifest.structure
-        # A result that is a tuple is no state, whatever is in it.
+        # A result that is a tuple is no state.
         result = types[top] if isinstance(top, int) else TupleType([types[n] if isinstance(n, int) else TupleType([]) for n in top])
         self._tops = [top] if isinstance(top, int) else top
         super().__init__(program.signature(), result, state, initial, list(program.params))

@@ -34,6 +34,7 @@ OPTIONS = {
     "FlexibleShapeDispatch": "buckets: Sequence[int], axis: int = 0, auto_pad: bool = False, pad_value: float = 0, "
     "input_indices: Sequence[int] | None = None, affects_output: bool = True",
     "FoldConstant": "fold_qnn: bool = False",
+    "FoldScaleAxis": "computed: bool = True",
     "FuseOps": "fuse_opt_level: int = -1",
     "InlineCompilerFunctionsBoundTo": "global_vars: Sequence[GlobalVar | str]",
     "Legalize": "legalize_map_attr_name: str = 'FTVMLegalize'",

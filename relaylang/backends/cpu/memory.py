@@ -153,7 +153,7 @@ def _overwritten_inputs(program: Program) -> list[tuple[int, int]]:
             continue
         new = item.outputs[0]
         for old in (view.slot for view in item.inputs):  # type: ignore[union-attr]
-            fits = old.kind == "input" and read.get(old.number) == position and old.bytes == new.bytes and old.dtype == new.dtype
+            fits = old.kind == "input" and read.get(old.number) == position and (old.shape, old.dtype) == (new.shape, new.dtype)
             if fits and _reads_in_place(item, old):  # type: ignore[arg-type]
                 found.append((old.number, number))
                 break

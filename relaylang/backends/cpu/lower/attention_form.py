@@ -240,7 +240,9 @@ def with_attention(function: Function, isa: Isa) -> Function:
             way = _way(node, values)
             if way is not None and way[1] and _fits(way[0], values):
                 operands = (*way[0].first.args, way[0].last.args[1])
-                merged[id(call)] = [*way[1], *(param for operand in operands for param in _moved(operand, values)[1])]
+                merged[id(call)] = list(
+                    dict.fromkeys([*way[1], *(param for operand in operands for param in _moved(operand, values)[1])])
+                )
     if not merged:
         return function
 
