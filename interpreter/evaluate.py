@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.diagnostics import RelayError, did_you_mean, error
+from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
 from relaylang.interpreter.dynamic import is_static
 from relaylang.interpreter.errors import Trap, evaluation_error
 from relaylang.interpreter.kernels.common import np_dtype
@@ -147,14 +147,8 @@ def bind_arguments(function: Function, args: tuple[Any, ...], named: Mapping[str
     unknown = [n for n in named if n not in names]
     for n in unknown:
         near = did_you_mean(n, names)
-        problems.append(
-            error(
-                "R0401",
-                f"{name} has no parameter %{n}",
-                function.span,
-                notes=[f"did you mean %{near}?"] if near else [],
-            )
-        )
+        notes = [f"did you mean %{near}?"] if near else []
+        problems.append(error("R0401", f"{name} has no parameter %{n}", function.span, notes=notes))
     bound: list[Value] = []
     missing = []
     for i, param in enumerate(params):
@@ -171,10 +165,8 @@ def bind_arguments(function: Function, args: tuple[Any, ...], named: Mapping[str
         if wrong:
             problems.append(error("R0402", f"the argument for %{param.name_hint} {wrong}", param.span))
         bound.append(value)
-    if not problems and not missing and any(has_names(p.checked_type or p.type_annotation) for p in params):
-        typed = [(value, p.checked_type or p.type_annotation, f"%{p.name_hint}") for p, value in zip(params, bound)]
-        for place, wrong in contradictions(typed):
-            problems.append(error("R0402", f"the argument for {typed[place][2]} {wrong}", params[place].span))
+    if not problems and not missing:
+        problems += _contradictory(params, bound)
     if missing:
         absent = ", ".join(f"%{p.name_hint}" + _of_type(p) for p in missing[:5]) + (", ..." if len(missing) > 5 else "")
         what = f"{name} takes {_plural(len(params), 'argument')}, not {len(bound)}"
@@ -182,6 +174,15 @@ def bind_arguments(function: Function, args: tuple[Any, ...], named: Mapping[str
     if problems:
         raise RelayError(problems)
     return bound
+
+
+def _contradictory(params: Sequence[Var], bound: Sequence[Value]) -> list[Diagnostic]:
+    """What contradicts the extents that the parameters name."""
+    if not any(has_names(p.checked_type or p.type_annotation) for p in params):
+        return []
+    typed = [(value, p.checked_type or p.type_annotation, f"%{p.name_hint}") for p, value in zip(params, bound)]
+    wrongs = contradictions(typed)
+    return [error("R0402", f"the argument for {typed[place][2]} {wrong}", params[place].span) for place, wrong in wrongs]
 
 
 def checked_result(function: Function, args: Sequence[Value], value: Value, name: str) -> Value:

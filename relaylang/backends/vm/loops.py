@@ -64,6 +64,32 @@ def counted_loop(let: Let) -> Function | None:
     It takes the operands of the loop's call that are no constants, and the loop's free variables. Known turns give known
     extents of rows.
     """
+    form = _form(let)
+    if form is None:
+        return None
+    function, call = let.value, let.body
+    assert isinstance(function, Function) and isinstance(call, Call)
+    first, limit = whole_number(call.args[form.turn]), whole_number(form.limit)
+    inputs = {n: typed_var(f"first{n}", x.checked_type) for n, x in enumerate(call.args) if not isinstance(x, Constant)}
+    began = Call(call.op, [inputs.get(n, x) for n, x in enumerate(call.args)], span=call.span)
+    loop = typed(Let(let.variable, function, retype(began, call), let.span), let.checked_type)
+    params = [*inputs.values(), *(x for x in free_vars(function) if x is not let.variable)]
+    if not all(_is_tensor(x.checked_type) for x in params):
+        return None
+    fields: list[Expr] = []
+    for n in range(len(function.params)):
+        field: Expr = typed_field(loop, n)
+        if n in form.rows and first is not None and limit is not None and is_static(form.rows[n].checked_type):
+            rows, *extents = known(form.rows[n])
+            field = reshape(field, [(limit - first) * rows, *extents])
+        fields.append(field)
+    body = typed_tuple(fields)
+    types = [ty for x in params if (ty := x.checked_type) is not None]
+    return typed(Function(params, body), FuncType(types, body.checked_type)) if body.checked_type is not None else None
+
+
+def _form(let: Let) -> Form | None:
+    """The form of a loop that becomes a kernel."""
     function, call = let.value, let.body
     if not isinstance(function, Function) or not isinstance(call, Call) or call.op is not let.variable:
         return None
@@ -76,24 +102,7 @@ def counted_loop(let: Let) -> Function | None:
     if limit is None and not form.rows and all(call.args[n].checked_type.shape == () for n in form.states):  # type: ignore[union-attr]
         return None  # scalars have instructions
     same = isinstance(form.end, Tuple) and list(form.end.fields) == list(function.params)
-    if not same or not _is_compiled(let, form):
-        return None
-    inputs = {n: typed_var(f"first{n}", x.checked_type) for n, x in enumerate(call.args) if not isinstance(x, Constant)}
-    began = Call(call.op, [inputs.get(n, x) for n, x in enumerate(call.args)], span=call.span)
-    loop = typed(Let(let.variable, function, retype(began, call), let.span), let.checked_type)
-    params = [*inputs.values(), *(x for x in free_vars(function) if x is not let.variable)]
-    if not all(_is_tensor(x.checked_type) for x in params):
-        return None
-    fields: list[Expr] = []
-    for n in range(len(function.params)):
-        field: Expr = typed_field(loop, n)
-        if n in form.rows and limit is not None and is_static(form.rows[n].checked_type):
-            rows, *extents = known(form.rows[n])
-            field = reshape(field, [(limit - first) * rows, *extents])
-        fields.append(field)
-    body = typed_tuple(fields)
-    types = [ty for x in params if (ty := x.checked_type) is not None]
-    return typed(Function(params, body), FuncType(types, body.checked_type)) if body.checked_type is not None else None
+    return form if same and _is_compiled(let, form) else None
 
 
 def ways_of_loop(function: Function) -> frozenset[str]:

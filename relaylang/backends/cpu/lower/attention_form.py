@@ -218,21 +218,9 @@ def with_attention(function: Function, isa: Isa) -> Function:
         is_call(node, "nn.softmax", "nn.fast_softmax") for f in _kernels(order) for node in post_order(f.body)
     ):
         return function
-    users = Counter(id(child) for node in order for child in children(node))
     calls = [node for node in order if isinstance(node, Call) and is_primitive(node.op)]
-    # What a kernel's parameters stand for, where a kernel of one user makes it.
-    values: dict[Var, Expr] = {}
-    makers: dict[Var, Call] = {}
-    often = Counter(id(call.op) for call in calls)
-    for call in calls:
-        if often[id(call.op)] > 1:
-            continue
-        for param, arg in zip(call.op.params, call.args):  # type: ignore[attr-defined]
-            if not (isinstance(arg, Call) and is_primitive(arg.op) and often[id(arg.op)] == 1):
-                continue
-            body = arg.op.body  # type: ignore[attr-defined]
-            if users[id(arg)] == 1 or all(map(_moves, post_order(body))):
-                values[param], makers[param] = body, arg
+    makers = _makers(order, calls)
+    values: dict[Var, Expr] = {param: call.op.body for param, call in makers.items()}  # type: ignore[attr-defined]
     #: The merged kernels, and the variables between them, by the calls of their last kernels.
     merged: dict[int, list[Var]] = {}
     for call in calls:
@@ -255,6 +243,22 @@ def with_attention(function: Function, isa: Isa) -> Function:
 
     body = rewrite(function.body, read)
     return retype(Function(function.params, body, function.ret_type, (), function.attrs, function.span), function)
+
+
+def _makers(order: Sequence[Expr], calls: Sequence[Call]) -> dict[Var, Call]:
+    """What a kernel's parameters stand for, where a kernel of one user makes it."""
+    users = Counter(id(child) for node in order for child in children(node))
+    often = Counter(id(call.op) for call in calls)
+    makers: dict[Var, Call] = {}
+    for call in calls:
+        if often[id(call.op)] > 1:
+            continue
+        for param, arg in zip(call.op.params, call.args):  # type: ignore[attr-defined]
+            if not (isinstance(arg, Call) and is_primitive(arg.op) and often[id(arg.op)] == 1):
+                continue
+            if users[id(arg)] == 1 or all(map(_moves, post_order(arg.op.body))):  # type: ignore[attr-defined]
+                makers[param] = arg
+    return makers
 
 
 def _kernels(order: Sequence[Expr]) -> list[Function]:

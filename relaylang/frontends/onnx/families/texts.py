@@ -19,8 +19,9 @@ def string_concat(n: Node, x: Texts, y: Texts) -> Any:
     b = n.b
     first, second = room(b, x), room(b, y)
     zero = b.const(np.zeros(first + second, "uint8"))
-    wide = [b.op("nn.pad", c.codes, 0.0, pad_width=[(0, 0)] * (b.rank(c.codes) - 1) + [pads]) for c, pads in
-            ((x, (0, second)), (y, (0, first)))]  # fmt: skip
+    wide = []
+    for text, more in ((x, second), (y, first)):
+        wide.append(b.op("nn.pad", text.codes, 0.0, pad_width=[(0, 0)] * (b.rank(text.codes) - 1) + [(0, more)]))
     left, right = (b.op("add", b.op("add", c, b.op("multiply", other, zero)), zero) for c, other in (wide, wide[::-1]))
     length = b.op("sum", b.cast(b.op("not_equal", left, 0), "int64"), axis=[-1], keepdims=True)
     at = b.op("subtract", b.const(b.arrays.arange(first + second)), length)
@@ -67,14 +68,7 @@ def tfidf(n: Node, x: Expr | Texts) -> Any:
     b = n.b
     mode = n.choice("mode", "TF", ("TF", "IDF", "TFIDF"))
     shortest, longest, skips = n.int("min_gram_length"), n.int("max_gram_length"), n.int("max_skip_count")
-    starts, indices = n.ints("ngram_counts"), n.ints("ngram_indexes")
-    texts = n.has("pool_strings") and bool(n.strings("pool_strings"))
-    pool: Sequence[Any] = n.strings("pool_strings") if texts else n.ints("pool_int64s")
-    if texts != isinstance(x, Texts):
-        raise Malformed("its pool and its operand must both be texts or both be numbers")
-    grams = _grams(starts, pool, shortest, longest)
-    if len(indices) != len(grams) or any(i < 0 for i in indices) or not indices:
-        raise Malformed(f"its pool has {len(grams)} sequences, and ngram_indexes {len(indices)} numbers")
+    grams, indices, weights = _pool(n, isinstance(x, Texts), shortest, longest)
     rank = (b.rank(x.codes) - 1) if isinstance(x, Texts) else b.rank(x)
     if rank not in (1, 2):
         raise Malformed(f"its operand has {rank} axes; it must be a vector or a matrix")
@@ -84,11 +78,11 @@ def tfidf(n: Node, x: Expr | Texts) -> Any:
     codes = b.unsqueeze(codes, [0]) if rank == 1 else codes
     length = b.extent(codes, 1, "the number of words in a row")
     wide = b.unsqueeze(codes, [2])
-    hits = equal(b, Texts(wide), constant(b, words)) if texts else b.op("equal", wide, b.const(np.array(words), b.dtype(codes)))
+    if isinstance(x, Texts):
+        hits = equal(b, Texts(wide), constant(b, words))
+    else:
+        hits = b.op("equal", wide, b.const(np.array(words), b.dtype(codes)))
     hits = b.cast(hits, "float32")
-    weights = n.floats("weights") if n.has("weights") and n.floats("weights") else [1.0] * len(grams)
-    if len(weights) != len(grams):
-        raise Malformed(f"its pool has {len(grams)} sequences, and weights {len(weights)} numbers")
     extent = max(indices) + 1
     factors = b.arrays.zeros(extent, "float32")
     factors[indices] = weights
@@ -100,6 +94,20 @@ def tfidf(n: Node, x: Expr | Texts) -> Any:
         made = b.cast(b.op("greater", made, 0.0), "float32")
     made = made if mode == "TF" else b.op("multiply", made, b.const(factors))
     return b.squeeze(made, [0]) if rank == 1 else made
+
+
+def _pool(n: Node, texts: bool, shortest: int, longest: int) -> tuple[list[tuple[Any, ...]], Sequence[int], Sequence[float]]:
+    """The sequences of the pool, and for each the column of its count and its weight."""
+    if texts != (n.has("pool_strings") and bool(n.strings("pool_strings"))):
+        raise Malformed("its pool and its operand must both be texts or both be numbers")
+    pool: Sequence[Any] = n.strings("pool_strings") if texts else n.ints("pool_int64s")
+    grams, indices = _grams(n.ints("ngram_counts"), pool, shortest, longest), n.ints("ngram_indexes")
+    if len(indices) != len(grams) or any(i < 0 for i in indices) or not indices:
+        raise Malformed(f"its pool has {len(grams)} sequences, and ngram_indexes {len(indices)} numbers")
+    weights = n.floats("weights") if n.has("weights") and n.floats("weights") else [1.0] * len(grams)
+    if len(weights) != len(grams):
+        raise Malformed(f"its pool has {len(grams)} sequences, and weights {len(weights)} numbers")
+    return grams, indices, weights
 
 
 def _grams(starts: Sequence[int], pool: Sequence[Any], shortest: int, longest: int) -> list[tuple[Any, ...]]:
