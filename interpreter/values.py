@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 Value = Any
 
 
-class Closure:
+class FunctionValue:
+    """A function as a value."""
+
+    __slots__ = ()
+
+
+class Closure(FunctionValue):
     """A function and the values that it captured."""
 
     __slots__ = ("captured", "code")
@@ -41,7 +47,7 @@ class Closure:
         return f"<function {self.code.name}>"
 
 
-class Builtin:
+class Builtin(FunctionValue):
     """A constructor as a function value."""
 
     __slots__ = ("apply", "name")
@@ -105,7 +111,7 @@ def _kind(value: Value) -> str:
         return f"{value.constructor.belong_to.name_hint}[...]"
     if isinstance(value, RefValue):
         return "ref(...)"
-    if isinstance(value, (Closure, Builtin)):
+    if isinstance(value, FunctionValue):
         return "fn"
     return "(...)" if isinstance(value, tuple) else type(value).__name__
 
@@ -220,7 +226,7 @@ def _mismatch(value: Value, ty: Type | None) -> str | None:
     if isinstance(ty, TupleType):
         fits = isinstance(value, tuple) and len(value) == len(ty.fields)
     elif isinstance(ty, FuncType):
-        fits = not is_tensor(value) and not isinstance(value, (tuple, ConstructorValue, RefValue))
+        fits = isinstance(value, FunctionValue)
     elif isinstance(ty, RefType):
         fits = isinstance(value, RefValue)
     elif isinstance(ty, (TypeCall, GlobalTypeVar)):

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.source import Span
 from relaylang.interpreter.compute import compute
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleGetItem, TupleType, Type, Var
 from relaylang.ir.tensors import static_shape
 from relaylang.kernels.sizes import Comparison, Size, equals, has_sizes, largest, less, opposite, smallest
+from relaylang.ops import get
 from relaylang.ops.record import Op, OpPattern
 from relaylang.rules.dynamic_to_static import RULES, static_call
 
@@ -231,6 +233,11 @@ def _moved(call: Call, operands: Sequence[Sequence[np.ndarray]]) -> list[np.ndar
     if any(places.dtype.kind != "i" or (places.size and not 0 <= places.min() <= places.max() < len(every)) for places in results):
         return None
     return [_objects([every[p] for p in places.reshape(-1).tolist()], places.shape) for places in results]
+
+
+def the_larger(one: Expr, two: Expr, span: Span | None) -> Call:
+    """The larger of two numbers."""
+    return Call(get("maximum"), [one, two], None, (), span)
 
 
 def static_form(call: Call, elements: Elements) -> Call | None:

@@ -14,7 +14,7 @@ from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.pipeline import lower_module
 from relaylang.backends.cpu.program import Program
 from relaylang.backends.cpu.turns import LoopOp
-from relaylang.backends.vm.elements import SIGNED, Elements, range_type, static_form
+from relaylang.backends.vm.elements import SIGNED, Elements, range_type, static_form, the_larger
 from relaylang.backends.vm.loops import OpenLoop, with_open_loops
 from relaylang.diagnostics import RelayError, error
 from relaylang.diagnostics.source import Span
@@ -36,7 +36,6 @@ from relaylang.ir import (
 from relaylang.ir.typed import retype, typed, typed_field, typed_tuple, typed_var
 from relaylang.kernels.dtypes import CTYPES
 from relaylang.kernels.sizes import MOST, Sizes, bounds, largest, without_common
-from relaylang.ops import get
 from relaylang.ops.record import Op
 from relaylang.typing.incremental import CallTyper
 
@@ -217,7 +216,7 @@ def _loop(op: OpenLoop, args: Sequence[Expr], elements: Elements, typer: CallTyp
     outer: dict[int, Expr] = {id(old): new for old, new in zip(op.body.params, (turn, *args))}
     last = _retyped(op.body.body.fields[-1], outer, elements, typer)
     changed: dict[int, Expr] = {n: typed_field(loop, place) for place, n in enumerate((*form.states, *form.rows))}
-    changed[form.turn] = typer.give(Call(get("maximum"), [last, op.first], None, (), span))
+    changed[form.turn] = typer.give(the_larger(last, op.first, span))
     left = iter(args[count:])
     return typed_tuple([changed[n] if n in changed else next(left) for n in range(len(form.again.args))], span)
 

@@ -44,9 +44,7 @@ def decoded(codes: np.ndarray) -> np.ndarray:
     """The texts of `encoded` as an array of objects."""
     rows = np.ascontiguousarray(codes, np.uint8)
     flat = [bytes(row).rstrip(b"\0").decode("utf-8", "replace") for row in rows.reshape(-1, rows.shape[-1])]
-    made = np.empty(len(flat), object)
-    made[:] = flat
-    return made.reshape(rows.shape[:-1])
+    return np.array(flat, dtype=object).reshape(rows.shape[:-1])
 
 
 def constant(b: Builder, texts: Sequence[Any], shape: Sequence[int] | None = None) -> Texts:

@@ -22,7 +22,7 @@ from relaylang.interpreter.errors import call_stack, evaluation_error
 from relaylang.interpreter.evaluate import as_value
 from relaylang.interpreter.memory import size_text
 from relaylang.interpreter.time_limit import OutOfTime, time_limit
-from relaylang.interpreter.values import Value, short_text
+from relaylang.interpreter.values import FunctionValue, Value, short_text
 from relaylang.runtime.external import Calls
 from relaylang.runtime.library import address_in, connect, function_in, open_library, table_in, unload
 from relaylang.runtime.machine import available_memory, resident_memory, usable_cpus
@@ -231,7 +231,7 @@ class Loaded:
             self._idle.append(machine)
 
 
-class VMClosure:
+class VMClosure(FunctionValue):
     """A function value of a run; calling it runs it."""
 
     def __init__(self, machine: Machine, handle: int, number: int) -> None:

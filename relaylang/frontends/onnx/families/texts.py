@@ -18,7 +18,7 @@ def string_concat(n: Node, x: Texts, y: Texts) -> Any:
     """The bytes of the second text start behind the last byte of the first."""
     b = n.b
     first, second = room(b, x), room(b, y)
-    zero = b.const(np.zeros(first + second, "uint8"))
+    zero = b.const(b.arrays.zeros(first + second, "uint8"))
     wide = []
     for text, more in ((x, second), (y, first)):
         wide.append(b.op("nn.pad", text.codes, 0.0, pad_width=[(0, 0)] * (b.rank(text.codes) - 1) + [(0, more)]))
@@ -47,7 +47,7 @@ def string_normalizer(n: Node, x: Texts) -> Any:
         stop = b.op("any", equal(b, Texts(b.unsqueeze(texts.codes, [1])), words), axis=[1])
         keep = b.op("logical_not", stop)
         none = b.op("reshape", b.op("all", stop), newshape=(1,))
-        empty = b.const(np.zeros((1, room(b, x)), "uint8"))
+        empty = b.const(b.arrays.zeros((1, room(b, x)), "uint8"))
         places = b.op("argwhere", b.concat([keep, none], 0))
         made = taken(b, Texts(b.concat([table.codes, empty], 0)), b.squeeze(places, [1]))
         made = Texts(b.unsqueeze(made.codes, [0])) if rank == 2 else made
