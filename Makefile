@@ -30,7 +30,7 @@ help:
 	@echo "make bench-import       time the importers on real networks, and compare outputs with their runtimes"
 	@echo "make bench-cpu          time compiled networks beside onnxruntime and OpenVINO (ROUNDS=7, MARCH=x86-64-v3; after make peers)"
 	@echo "make bench-tune         search schedules of kernels, and compare them with the defaults (TRIALS=300, MARCH=x86-64-v3, NAMES=dense)"
-	@echo "make bench-vm           time programs with control flow on the VM, beside TVM's VM where RELAY_ORACLE names one"
+	@echo "make bench-vm           time programs with control flow on the VM, beside TVM's VM where RELAY_ORACLE names one (NAMES=decoder)"
 	@echo "make bench-quantize     compare quantised networks with onnxruntime's quantiser (installs scikit-learn)"
 	@echo "make bench-npu          compile networks for the Ethos-U, beside Vela's compilation of the same files"
 	@echo "make fuzz-vm            run random programs on the VM, some as C, and in the interpreter (COUNT=1000, SEED=0)"
@@ -118,7 +118,7 @@ bench-tune: setup
 	@$(BIN)/python benchmarks/tune.py $(if $(TRIALS),--trials $(TRIALS)) $(if $(MARCH),--march $(MARCH)) $(if $(WRITE),--write) $(NAMES)
 
 bench-vm: setup
-	@$(BIN)/python benchmarks/vm.py $(if $(WRITE),--write)
+	@$(BIN)/python benchmarks/vm.py $(if $(WRITE),--write) $(NAMES)
 
 bench-quantize: setup
 	@$(BIN)/python -c "import sklearn" 2>/dev/null || $(BIN)/python -m pip install --quiet scikit-learn

@@ -1,9 +1,9 @@
 """Times of programs with control flow on the VM, beside the interpreter and TVM 0.16's VM: `make bench-vm`.
 
-Encoders of open batch and sequence run beside onnxruntime.
+Encoders of open batch and sequence, recurrent layers of open length and batch, and a decoder's steps run beside onnxruntime.
 
 RELAY_ORACLE names a Python with TVM 0.16, and RELAY_ORACLE_TARGET its target for this processor.
-`--write` writes the table to benchmarks/results/vm.md.
+`--write` writes the tables to benchmarks/results/vm.md. Tables that are not measured stay there as they are.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -256,43 +257,149 @@ def encoder(layers: int, width: int) -> tuple[str, dict[str, np.ndarray]]:
     return f"{head} {{\n" + "\n".join([*lines, f"  {x} }}"]), weights
 
 
-def encoders() -> list[str]:
-    """The rows of encoders, beside onnxruntime on their export. Both have one thread."""
+def peer_session(network: Any) -> Any:
+    """A session of onnxruntime for an ONNX model, with one thread."""
     import onnxruntime
 
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(network.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def paired(ours: Callable[[], Any], theirs: Callable[[], Any]) -> tuple[float, float, float]:
+    """The median of the ratios of times in turns, since the clock of the processor changes; and its two times (ms)."""
+    ratios = []
+    for _ in range(7):
+        own, other = best(ours, 0.1), best(theirs, 0.1)
+        ratios.append((own / other, own, other))
+    return sorted(ratios)[len(ratios) // 2]
+
+
+def encoders() -> list[str]:
+    """The rows of encoders, beside onnxruntime on their export. Both have one thread."""
     import relaylang as relay
     from relaylang.backends.vm import compile_vm
     from relaylang.export.onnx import export_onnx
     from relaylang.ir.binding import bind_params
 
     lines = ["| encoder | batch, sequence | VM (ms) | onnxruntime (ms) | ratio | fallbacks |", "|---|---|---|---|---|---|"]
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
     for layers, width in ENCODERS:
         text, weights = encoder(layers, width)
         mod = relay.transform.InferType()(bind_params(relay.parse(text), weights))
         executable = compile_vm(mod, "c -num-threads=1", entries=["main"])
-        session = onnxruntime.InferenceSession(export_onnx(mod).SerializeToString(), options)
+        session = peer_session(export_onnx(mod))
         for batch, length in LENGTHS:
             data = np.random.default_rng(1).standard_normal((batch, length, width)).astype("float32")
             (theirs,) = session.run(None, {"x": data})
             np.testing.assert_allclose(executable.call("main", (data,)), theirs, rtol=1e-3, atol=1e-4)
-            ratios = []
-            for _ in range(7):  # in turns: the clock of the processor changes
-                ours = best(lambda d=data, e=executable: e.call("main", (d,)), 0.1)
-                peer_time = best(lambda d=data, s=session: s.run(None, {"x": d}), 0.1)
-                ratios.append((ours / peer_time, ours, peer_time))
-            ratio, ours, peer_time = sorted(ratios)[len(ratios) // 2]
+            ratio, ours, peer_time = paired(partial(executable.call, "main", (data,)), partial(session.run, None, {"x": data}))
             shape, fallbacks = f"{batch}, {length}", len(executable.fallbacks())
             lines.append(f"| {layers} layers of {width} | {shape} | {ours:.2f} | {peer_time:.2f} | {ratio:.2f} | {fallbacks} |")
     return lines
 
 
-def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write benchmarks/results/vm.md")
-    given = parser.parse_args()
+#: Stacks of bidirectional layers: ONNX's operator, layers and width; and the steps and batches of the runs.
+STACKS = [(kind, layers, width) for kind in ("GRU", "LSTM") for layers, width in ((2, 64), (2, 256), (9, 64))]
+STEPS = ((40, 1), (40, 8), (200, 1))
+
+
+def stack(kind: str, layers: int, width: int) -> Any:
+    """An ONNX model of bidirectional layers whose length and batch are open, as PyTorch exports them."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(0)
+    gates = {"GRU": 3, "LSTM": 4}[kind]
+    attributes = {"hidden_size": width, "direction": "bidirectional", **({"linear_before_reset": 1} if kind == "GRU" else {})}
+    nodes, weights, x, depth = [], [numpy_helper.from_array(np.array([0, 0, -1]), "shape")], "x", width
+    for n in range(layers):
+        shapes = {"w": (2, gates * width, depth), "r": (2, gates * width, width), "b": (2, 2 * gates * width)}
+        for name, shape in shapes.items():
+            weights.append(numpy_helper.from_array((rng.standard_normal(shape) / np.sqrt(width)).astype("float32"), f"{name}{n}"))
+        nodes += [
+            helper.make_node(kind, [x, *(f"{name}{n}" for name in shapes)], [f"y{n}"], **attributes),
+            helper.make_node("Transpose", [f"y{n}"], [f"t{n}"], perm=[0, 2, 1, 3]),
+            helper.make_node("Reshape", [f"t{n}", "shape"], [f"x{n}"]),
+        ]
+        x, depth = f"x{n}", 2 * width
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["steps", "batch", d]) for n, d in (("x", width), (x, depth))]
+    graph = helper.make_graph(nodes, kind, ends[:1], ends[1:], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def recurrent() -> list[str]:
+    """The rows of stacked recurrent layers on the VM, beside onnxruntime on the imported file. Both have one thread."""
+    from relaylang.backends.vm import compile_vm
+    from relaylang.frontends.onnx import import_onnx
+
+    lines = ["| bidirectional layers | steps, batch | VM (ms) | onnxruntime (ms) | ratio | fallbacks |", "|---|---|---|---|---|---|"]
+    for kind, layers, width in STACKS:
+        network = stack(kind, layers, width)
+        executable = compile_vm(import_onnx(network).module, "c -num-threads=1", entries=["main"])
+        session = peer_session(network)
+        for steps, batch in STEPS:
+            data = np.random.default_rng(1).standard_normal((steps, batch, width)).astype("float32")
+            np.testing.assert_allclose(executable.call("main", (data,)), session.run(None, {"x": data})[0], rtol=1e-3, atol=1e-4)
+            ratio, ours, theirs = paired(partial(executable.call, "main", (data,)), partial(session.run, None, {"x": data}))
+            name = f"{layers} {kind} of {width}"
+            lines.append(f"| {name} | {steps}, {batch} | {ours:.2f} | {theirs:.2f} | {ratio:.2f} | {len(executable.fallbacks())} |")
+    return lines
+
+
+def decoder() -> list[str]:
+    """The row of examples/decoder: a step of text with its cache, beside onnxruntime on the step's export. Both have one thread."""
+    import relaylang as relay
+    from examples.decoder import generate
+    from relaylang.export.onnx import export_onnx
+    from relaylang.ir.binding import bind_params
+
+    mod = relay.parse((generate.HERE / "decoder.relay").read_text())
+    mod = relay.transform.FoldConstant()(relay.transform.InferType()(bind_params(mod, generate.weights())))
+    session, count = generate.session("c -num-threads=1"), 64
+    tokens = [np.array(t, np.int32) for t in np.random.default_rng(0).integers(32, 127, count)]
+    places = [np.array(p, np.int32) for p in range(count)]
+    peer_step = bound_step(peer_session(export_onnx(mod)), len(generate.STATE))
+
+    def ours() -> list[np.ndarray]:
+        return [session.run(token=token, position=place) for token, place in zip(tokens, places)]
+
+    def theirs() -> list[np.ndarray]:
+        return [peer_step(token, place) for token, place in zip(tokens, places)]
+
+    np.testing.assert_allclose(ours(), theirs(), rtol=1e-3, atol=1e-4)
+    ratio, own, other = paired(ours, theirs)
+    head = "| decoder with cache | steps | session, a step (ms) | onnxruntime, a step (ms) | ratio |"
+    return [head, "|---|---|---|---|---|", f"| 2 layers of 96 | {count} | {own / count:.4f} | {other / count:.4f} | {ratio:.2f} |"]
+
+
+def bound_step(session: Any, states: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """A decoder's step in onnxruntime. Two sets of buffers hold the states in turns, so that no step makes arrays for them."""
+    from onnxruntime import OrtValue
+
+    inputs, outputs = session.get_inputs(), session.get_outputs()
+    free, held = inputs[: len(inputs) - states], inputs[len(inputs) - states :]
+    values = [OrtValue.ortvalue_from_numpy(np.zeros(i.shape, np.int32)) for i in free]
+    scores = OrtValue.ortvalue_from_numpy(np.zeros(outputs[0].shape, np.float32))
+    sets = [[OrtValue.ortvalue_from_numpy(np.zeros(i.shape, np.float32)) for i in held] for _ in range(2)]
+    bindings = []
+    for before, after in (sets, reversed(sets)):
+        binding = session.io_binding()
+        for value, info in zip([*values, *before], inputs):
+            binding.bind_ortvalue_input(info.name, value)
+        for value, info in zip([scores, *after], outputs):
+            binding.bind_ortvalue_output(info.name, value)
+        bindings.append(binding)
+
+    def step(token: np.ndarray, position: np.ndarray) -> np.ndarray:
+        for value, array in zip(values, (token, position)):
+            value.update_inplace(array)
+        session.run_with_iobinding(bindings[position % 2])
+        return scores.numpy().copy()
+
+    return step
+
+
+def programs() -> list[str]:
+    """The rows of programs with control flow, beside the interpreter and TVM's VM."""
     import relaylang as relay
     from relaylang.backends.vm import compile_vm
     from relaylang.interpreter import Evaluator
@@ -317,11 +424,41 @@ def main() -> None:
             np.testing.assert_allclose(executable.call("main", values), peer_time[1], rtol=1e-3, atol=1e-4)
         beside = f"{peer_time[0]:.2f} | {ours / peer_time[0]:.3f}" if peer_time is not None else "- | -"
         lines.append(f"| {name} | {ours:.3f} | {interpreted:.2f} | {beside} |")
-    table = "\n".join([*lines, "", *unknown(), "", *encoders()]) + "\n"
-    print(table)
-    if given.write:
-        head = "# Programs with control flow\n\nWritten by `make bench-vm WRITE=1`: least times of a run, one process at a time.\n"
-        RESULTS.write_text(f"{head}{model()}, {os.cpu_count()} processors.\n\n{table}")
+    return lines
+
+
+#: The tables by name, in the order of the file, each with the first column's head.
+TABLES: dict[str, tuple[str, Callable[[], list[str]]]] = {
+    "programs": ("program", programs),
+    "networks": ("network", unknown),
+    "encoders": ("encoder", encoders),
+    "recurrent": ("bidirectional layers", recurrent),
+    "decoder": ("decoder with cache", decoder),
+}
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write benchmarks/results/vm.md")
+    parser.add_argument("names", nargs="*", metavar="TABLE", help=f"tables to measure: {', '.join(TABLES)} (all)")
+    options = parser.parse_args()
+    for name in options.names:
+        if name not in TABLES:
+            parser.error(f"there is no table {name}")
+    tables = {}
+    for name, (head, rows) in TABLES.items():
+        if not options.names or name in options.names:
+            tables[head] = "\n".join(rows())
+            print(tables[head], end="\n\n", flush=True)
+    if options.write:
+        text = "# Programs with control flow\n\nWritten by `make bench-vm WRITE=1`: least times of a run, one process at a time.\n"
+        text += f"{model()}, {os.cpu_count()} processors."
+        if options.names:
+            title, text, *old = RESULTS.read_text().strip().split("\n\n")
+            text = f"{title}\n\n{text}"
+            tables = {table.split("|")[1].strip(): table for table in old} | tables
+        RESULTS.write_text("\n\n".join([text, *(tables[head] for head, _ in TABLES.values() if head in tables)]) + "\n")
 
 
 if __name__ == "__main__":

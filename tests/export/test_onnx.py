@@ -273,3 +273,31 @@ def test_non_max_suppression_stays_one_layer(given: tuple[str, ...], signs: bool
     kinds = [n.op_type for n in again.graph.node]
     assert kinds.count("NonMaxSuppression") == 1 and "Slice" not in kinds and "Pad" not in kinds
     assert np.array_equal(theirs(again.SerializeToString(), inputs)[0], wanted)
+
+
+#: Data, entries, and begin, end and strides as the program has them: whole axes, counts from the end, clamped bounds, fewer axes.
+PLACES = {
+    "a row of a cache": ((2, 128, 16), (2, 1, 16), [0, 7, 0], [2, 8, 16], [1, 1, 1]),
+    "backwards": ((4, 5), (2, 5), [3, 4], [-4, -6], [-2, -1]),
+    "beyond the end": ((4, 5), (2, 1), [2, -1], [9, 9], [1, 1]),
+    "first axes": ((4, 5, 3), (2, 5, 3), [1], [4], [2]),
+    "fewer strides": ((4, 5, 3), (2, 2, 2), [1, -2, 0], [3, 5, 2], [1]),
+    "nothing": ((4, 5), (0, 5), [2, 0], [2, 5], [1, 1]),
+    "everything": ((4, 5), (4, 5), [0, 0], [4, 5], [1, 1]),
+}
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["strides at run time", "known strides"])
+@pytest.mark.parametrize("case", PLACES)
+def test_entries_replace_a_slice(case: str, known: bool) -> None:
+    shape, entries, *bounds = PLACES[case]
+    data = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    new = np.random.default_rng(1).standard_normal(entries).astype(np.float32)
+    x, v = relay.var("x", shape=shape), relay.var("v", shape=entries)
+    begin, end, strides = (relay.var(name, shape=(len(row),), dtype="int32") for name, row in zip(("b", "e", "s"), bounds))
+    steps = relay.const(np.asarray(bounds.pop(), np.int32)) if known else strides
+    params = [x, v, begin, end, strides][: 2 + len(bounds)]
+    mod = relay.transform.InferType()(relay.IRModule.from_expr(relay.Function(params, relay.strided_set(x, v, begin, end, steps))))
+    inputs = [data, new, *(np.asarray(row, np.int32) for row in bounds)]
+    (result,) = onnx_outputs(export_onnx(mod), inputs)
+    np.testing.assert_array_equal(result, interpreted(mod, inputs)[0])

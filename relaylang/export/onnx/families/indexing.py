@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,38 @@ def scatter_nd(e: Emitter, call: Call, x: Value, indices: Value, updates: Value)
     last = e.transpose(indices, [*range(1, indices.rank), 0])
     mode = {"update": "none"}.get(attrs.mode, attrs.mode)
     return e.op("ScatterND", x, e.cast(last, "int64", indices.dtype), updates, reduction=mode)
+
+
+def strided_set(e: Emitter, call: Call, x: Value, v: Value, begin: Value, end: Value, strides: Value) -> Value:
+    """ScatterND, whose indices are the same slice of all indices. Trailing axes that are replaced whole have none."""
+    count = begin.extent(0)
+    if end.extent(0) != count or v.rank != x.rank:
+        raise Unsupported("its begin and end have two lengths, or the new entries another rank than the data")
+    steps = [1] * x.rank
+    for a in range(min(strides.extent(0), x.rank)):
+        steps[a] = 0 if strides.data is None else int(strides.data[a])  # 0: known at run time
+    same = [isinstance(n, int) and n == m for n, m in zip(x.shape, v.shape)]
+    partial = [a for a in range(min(count, x.rank)) if steps[a] != 1 or not same[a]]
+    if not partial:
+        return v
+    axes = range(partial[-1] + 1)
+    indices = e.array(_indices(tuple(x.extent(a) for a in axes)), "indices")
+    first, last, by = [_leading(e, bound, len(axes)) for bound in (begin, end, strides)]
+    return e.op("ScatterND", x, e.op("Slice", indices, first, last, e.ints(axes, "axes"), by), v)
+
+
+def _leading(e: Emitter, x: Value, count: int) -> Value:
+    """The first elements of a vector as int64, with ones behind a shorter one."""
+    x, extent = e.cast(x, "int64"), x.extent(0)
+    if extent > count:
+        return e.op("Slice", x, e.ints([0]), e.ints([count]))
+    return e.op("Concat", x, e.ints([1] * (count - extent)), axis=0) if extent < count else x
+
+
+@lru_cache(maxsize=16)
+def _indices(extents: tuple[int, ...]) -> np.ndarray:
+    """The indices of each element of a shape, along a last axis. Calls for one shape share the array."""
+    return np.ascontiguousarray(np.moveaxis(np.indices(extents, np.int64), 0, -1))
 
 
 def argwhere(e: Emitter, call: Call, x: Value) -> Value:
@@ -248,6 +281,7 @@ RULES = {
     "gather_nd": gather_nd,
     "scatter_elements": scatter_elements,
     "scatter_nd": scatter_nd,
+    "strided_set": strided_set,
     "argwhere": argwhere,
     "topk": topk,
     "dyn.topk": topk,
