@@ -12,20 +12,17 @@ import numpy as np
 
 from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
 from relaylang.diagnostics.source import Span
-from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported
+from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported, failure
 from relaylang.frontends.common.files import damaged, need_package
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.inputs import check_names, no_model
 from relaylang.frontends.common.lists import NOTHING, fit, get, is_option
 from relaylang.frontends.common.partial import external
-from relaylang.frontends.common.report import failure
-from relaylang.frontends.onnx import schema
+from relaylang.frontends.onnx import schema, texts
 from relaylang.frontends.onnx.inputs import dense, input_type, input_value, stated_value
 from relaylang.frontends.onnx.node import Node
 from relaylang.frontends.onnx.table import REFUSED, table
 from relaylang.frontends.onnx.tensors import TEXTS, array_of, dtype_of, type_of
-from relaylang.frontends.onnx.texts import Texts, moved
-from relaylang.frontends.onnx.texts import constant as constant_texts
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.ir import Expr, TensorType, Var
 from relaylang.ir.bulk import gc_paused
@@ -114,7 +111,7 @@ class Importer:
             return fit(self.builder, value, ty)
         if is_option(value) and stated.type.WhichOneof("value") in ("tensor_type", "sequence_type"):
             return get(self.builder, value)
-        if isinstance(value, Texts):
+        if isinstance(value, texts.Texts):
             return value.codes
         return value if isinstance(value, Expr) else self.builder.tuple([self._plain(v, stated) for v in value])
 
@@ -134,7 +131,7 @@ class Importer:
             self.builder.span = self.builder.listing.add(Layer("Input", "", (), (value.name,)))
             variable = self.builder.variable(self.builder.unique(value.name), input_type(self.builder, value, self.file, self.options))
             is_text = value.type.WhichOneof("value") == "tensor_type" and value.type.tensor_type.elem_type == TEXTS
-            graph.values[value.name] = Texts(variable) if is_text else variable
+            graph.values[value.name] = texts.Texts(variable) if is_text else variable
             inputs.append(variable)
         return inputs
 
@@ -146,7 +143,7 @@ class Importer:
             return NOTHING
         array = np.asarray(value)
         return (
-            constant_texts(self.builder, list(array.reshape(-1)), array.shape)
+            texts.constant(self.builder, list(array.reshape(-1)), array.shape)
             if array.dtype.kind in "OSU"
             else self.builder.const(array)
         )
@@ -171,9 +168,9 @@ class Importer:
         """The array of a TensorProto."""
         return array_of(proto, self.file, self.options.folder, self.budget)
 
-    def texts(self, proto: Any) -> Texts:
+    def texts_of(self, proto: Any) -> texts.Texts:
         """The texts of a TensorProto."""
-        return constant_texts(self.builder, proto.string_data, tuple(proto.dims))
+        return texts.constant(self.builder, proto.string_data, tuple(proto.dims))
 
     def dtype(self, number: int, what: str) -> str:
         """The element type of ONNX's number."""
@@ -200,7 +197,7 @@ class Importer:
 
     def _weight(self, name: str, proto: Any) -> Any:
         if getattr(proto, "data_type", 0) == TEXTS:
-            return self.texts(proto)
+            return self.texts_of(proto)
         if hasattr(proto, "values"):
             return self.builder.weight(name, dense(proto, self))
         return self.builder.weight(name, self.array(proto))
@@ -247,7 +244,7 @@ class Importer:
         self.builder.span = span
         if any(r is MISSING for r in results):
             raise _Skipped
-        if any(isinstance(r, Texts) for r in results) and hasattr(proto, "initializer"):
+        if any(isinstance(r, texts.Texts) for r in results) and hasattr(proto, "initializer"):
             raise Unsupported("a graph inside of it gives texts")
         return results
 
@@ -293,15 +290,16 @@ class Importer:
         why = schema.wrong_form(proto, domain, version, node.attributes) or self.rules.wrong_operands(rule, inputs)
         if why:
             raise Malformed(why)
-        if any(isinstance(x, Texts) for x in inputs):
+        if any(isinstance(x, texts.Texts) for x in inputs):
             if rule.name in ("Shape", "Size"):
-                return [rule.convert(node, *[self.builder.op("take", x.codes, 0, axis=-1) for x in inputs if isinstance(x, Texts)])]
+                codes = [x.codes for x in inputs if isinstance(x, texts.Texts)]
+                return [rule.convert(node, *[self.builder.op("take", x, 0, axis=-1) for x in codes])]
             if rule.name in _MOVERS:
-                return moved(self.builder, partial(rule.convert, node), inputs)
+                return texts.moved(self.builder, partial(rule.convert, node), inputs)
             if rule.name not in _OF_TEXTS:
                 raise Unsupported("its operands are texts")
         converted = rule.convert(node, *inputs)
-        return [converted] if isinstance(converted, (Expr, Texts)) else list(converted)
+        return [converted] if isinstance(converted, (Expr, texts.Texts)) else list(converted)
 
     def _why_not(self, name: str, version: int, domain: str) -> str:
         if name in REFUSED:

@@ -19,7 +19,7 @@ def constant(n: Node) -> Any:
     """A Constant has its value in one of eight attributes."""
     b = n.b
     if n.has("value") and n.holds_texts("value"):
-        return [n.importer.texts(n.attributes["value"].t)]
+        return [n.importer.texts_of(n.attributes["value"].t)]
     if n.has("value"):
         return b.weight(n.outputs[0], n.tensor("value"))
     if n.has("value_float"):
