@@ -4,6 +4,9 @@ The first table has kernels of networks, each with a search of its own on one th
 more beside the default schedule, by turns. The second table has spaces that are small enough to measure every point. There
 the tuner xgb gets the times of these measurements, and the table says after how many trials it is near the best one.
 
+`--networks mobilenet,encoder --minutes 60` searches the kernels of networks of `make bench-cpu` instead, and times each network
+before and after, beside onnxruntime and OpenVINO.
+
 `--write` writes the tables to benchmarks/results/tune.md. `--logs FOLDER` keeps the logs, and goes on from those there.
 Needs xgboost.
 """
@@ -24,7 +27,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.cpu_networks import NETWORKS
+from benchmarks.cpu_peers import PEERS, build, in_onnxruntime, in_openvino, ours, times
 from benchmarks.machine import model as machine
+from relaylang.backends import compile_module
 from relaylang.backends.cpu.tuning_log import Log, Record, best, confirmed, frozen, load
 from relaylang.syntax import parse
 from relaylang.tune import LocalMeasurer, Point, Result, SearchSpace, State, Task, extract_tasks, search, space_of, tuner_named
@@ -173,12 +179,37 @@ def enumerated(name: str, target: str, path: Path) -> str:
     return f"| {name}: {', '.join(names)} | {len(times)} | {near} | {1 / fastest:.3f} | {middle:g} | {most} | {share} |"
 
 
+def tuned(name: str, target: str, minutes: float, path: Path) -> str:
+    """A row of the third table: a network before and after a search, beside its peers. All run by turns in one process."""
+    case = NETWORKS[name]()
+    tasks = [task for task in extract_tasks(case.module, target, case.params) if task.tunable]
+    known: list[Record] = load(str(path))[0] if path.exists() else []
+    with LocalMeasurer(LIMITS) as measurer, Log(str(path)) as log:
+        found = search(tasks, measurer, log, 1_000_000, "xgb", seconds=60 * minutes, known=known, machine=machine_of(tasks[0].options))
+    runs = {
+        "before": ours(compile_module(case.module, target, case.params), case.inputs, 1),
+        "after": ours(compile_module(case.module, target, case.params, tuning=str(path)), case.inputs, 1),
+        **({"onnxruntime": in_onnxruntime(case, 1)} if PEERS["onnxruntime"] else {}),
+        **({"openvino": in_openvino(case, 1)} if PEERS["openvino"] else {}),
+    }
+    least = {who: min(every) for who, every in times(runs, 15, time.perf_counter).items()}
+    peer = min(least[who] for who in PEERS if who in least)
+    trials = sum(state.trials for state in found.states)
+    figures = [f"{least[who]:.2f}" if who in least else "-" for who in ("before", "after", *PEERS)]
+    ratios = [f"{least[who] / peer:.2f}" for who in ("before", "after")]
+    return f"| {' | '.join([name, f'{len(tasks)}', f'{trials}', *figures, *ratios])} |"
+
+
 FIRST = """\
 | kernel | points | trials | default ms | GFLOP/s | gain | gain's interval | the winner's knobs |
 |---|---|---|---|---|---|---|---|"""
 SECOND = """\
 | kernel | points | within 5 % of the best | gain | trials, median | most | % of points, median | most |
 |---|---|---|---|---|---|---|---|"""
+
+THIRD = """\
+| network | kernels | trials | default ms | tuned ms | onnxruntime | OpenVINO | default / peer | tuned / peer |
+|---|---|---|---|---|---|---|---|---|"""
 
 
 def main() -> int:
@@ -187,6 +218,8 @@ def main() -> int:
     parser.add_argument("--trials", type=int, default=300, help="measurements of a kernel (default: 300)")
     parser.add_argument("--tuner", default="xgb", help="of the first table (default: xgb)")
     parser.add_argument("--march", help="the processor, as the compiler names it")
+    parser.add_argument("--networks", default="", help="networks with commas between, instead of kernels")
+    parser.add_argument("--minutes", type=float, default=60, help="the time of a network's search (default: 60)")
     parser.add_argument("--logs", type=Path, help="the folder of logs, one for each kernel")
     parser.add_argument("--write", action="store_true", help="write the tables to benchmarks/results/tune.md")
     args = parser.parse_args()
@@ -214,6 +247,10 @@ def main() -> int:
             for line in chain(head.splitlines(), map(row, names), [""]) if names else ():
                 say(line)
 
+        if args.networks:
+            for line in (*THIRD.splitlines(), *(tuned(n, target, args.minutes, path(n)) for n in args.networks.split(","))):
+                say(line)
+            return 0
         rows(FIRST, KERNELS, lambda name: gains(name, target, args.tuner, args.trials, path(name)))
         rows(SECOND, SMALL, lambda name: enumerated(name, target, path(name)))
     seconds = time.perf_counter() - begin
