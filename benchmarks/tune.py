@@ -28,7 +28,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.cpu_networks import NETWORKS
-from benchmarks.cpu_peers import PEERS, build, in_onnxruntime, in_openvino, ours, times
+from benchmarks.cpu_peers import PEERS, in_onnxruntime, in_openvino, ours, times
 from benchmarks.machine import model as machine
 from relaylang.backends import compile_module
 from relaylang.backends.cpu.tuning_log import Log, Record, best, confirmed, frozen, load
