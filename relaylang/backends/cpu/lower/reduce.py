@@ -1,8 +1,8 @@
 """Reductions along axes.
 
 Over trailing axes, each result has partial accumulators that run side by side, in groups as wide as a vector. This gives
-vector code without asking the compiler to reorder sums. Over other axes, a buffer of results is updated row by row, so the inner loop is
-contiguous.
+vector code without asking the compiler to reorder sums. Over other axes, a buffer of results is updated row by row, so the
+inner loop is contiguous.
 """
 
 from __future__ import annotations
