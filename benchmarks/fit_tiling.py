@@ -4,8 +4,9 @@
     python benchmarks/fit_tiling.py --measure benchmarks/logs/zen4-avx2.jsonl --march x86-64-v3
     python benchmarks/fit_tiling.py benchmarks/logs/*.jsonl
 
-`--measure` writes a log: the time of each block (vectors by rows) of some kernels beside the default's. The fit changes one
-constant at a time, as long as the blocks that the model then chooses are faster in the logs. It prints what the model loses
+`--measure` writes a log: the times of blocks (vectors by rows) of some kernels beside the default's. They are all blocks that the
+model chooses with values that the fit tries. The fit changes one or two constants at a time, as long as the blocks that the
+model then chooses are faster in the logs. It prints what the model loses
 to the best block of each kernel, with today's constants and with the fitted ones. The constants in the sources stay as
 they are: change them by hand where networks gain, too (`make bench-cpu`).
 """
@@ -15,8 +16,9 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import combinations_with_replacement, product
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -27,7 +29,8 @@ from benchmarks.tune import conv, dense, narrowed, task_for
 from relaylang.backends.cpu.lower import contraction
 from relaylang.backends.cpu.tiling import COSTS, Costs, choose
 from relaylang.backends.cpu.tuning_log import Log, Record, confirmed, load
-from relaylang.tune import LocalMeasurer, Task, search
+from relaylang.kernels.sizes import usual
+from relaylang.tune import LocalMeasurer, Point, SearchSpace, Task, search
 from relaylang.tune.task import machine_of
 from relaylang.tune.tuners import GridTuner
 
@@ -70,8 +73,34 @@ def tasks_of(march: str | None) -> list[Task]:
     return [task_for(*program, "c -num-threads=1" + (f" -march={march}" if march else "")) for program in PROGRAMS]
 
 
+def arguments_of(task: Task) -> tuple[tuple[Any, ...], Block]:
+    """The arguments of `choose` for a kernel, and the block that it has by default."""
+    with mock.patch.object(contraction, "picked", wraps=contraction.picked) as seen:
+        default = task.lower().space.choice
+    return tuple(usual(a) if isinstance(a, int) else a for a in seen.call_args.args[1:]), (default["vectors"], default["rows"])
+
+
+def trials() -> Iterable[Costs]:
+    """The constants that a fit tries first: today's, with one or two other values."""
+    for one, other in combinations_with_replacement(VALUES, 2):
+        for x, y in product(VALUES[one], VALUES[other]):
+            yield replace(COSTS, **{other: y, one: x})
+
+
+class Blocks(SearchSpace):
+    """The blocks that the model chooses with some constants."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(narrowed(task, ("vectors", "rows")).point)
+        arguments, _ = arguments_of(task)
+        self.blocks = {(t.vectors, t.rows): t for t in (choose(*arguments, costs=costs) for costs in trials())}
+
+    def enumerate(self) -> Iterator[Point]:
+        return (self.point({"vectors": vectors, "rows": rows}) for vectors, rows in self.blocks)
+
+
 def measured(path: Path, march: str | None) -> None:
-    """Measure every block of the programs' kernels, and go on from the log that is there."""
+    """Measure blocks of the programs' kernels, and go on from the log that is there."""
     tasks = tasks_of(march)
     known = load(str(path))[0] if path.exists() else []
     path.parent.mkdir(exist_ok=True)
@@ -85,7 +114,7 @@ def measured(path: Path, march: str | None) -> None:
             GridTuner,
             known=known,
             machine=machine,
-            spaces=lambda task: narrowed(task, ("vectors", "rows")),
+            spaces=Blocks,
         )
 
 
@@ -110,12 +139,9 @@ def cases_of(path: Path) -> Iterable[Case]:
             own = confirmed(r for r in records if (r.key, r.isa, r.cpu) == (task.key, isa, cpu) and r.ratio is not None)
             if not own:
                 continue
-            with mock.patch.object(contraction, "picked", wraps=contraction.picked) as seen:
-                default = task.lower().space.choice
             times = {(r.choice["vectors"], r.choice["rows"]): float(r.ratio or 0.0) for r in own if "rows" in r.choice}
-            times[default["vectors"], default["rows"]] = 1.0
-            _, isa_of, columns, length, lines, depth, widths = seen.call_args.args
-            yield Case(f"{path.stem} {task.operators}", (isa_of, columns, length, lines, depth, widths), times)
+            arguments, default = arguments_of(task)
+            yield Case(f"{path.stem} {task.operators}", arguments, {**times, default: 1.0})
 
 
 def mean_loss(cases: Sequence[Case], costs: Costs) -> float:

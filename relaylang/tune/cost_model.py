@@ -56,15 +56,15 @@ class XGBTuner(_Base):
         width = len(space.default.features)
         self.transfer = [row for row in transfer if len(row[0]) == width and feature_type == "itervar"]
         self._model: Any = None
-        self._trained = -1
+        #: The knobs that the model was fitted with. Points that are drawn later may open others.
+        self._knobs: list[str] = []
 
     def update(self, results: Iterable[Result]) -> None:
         super().update(results)
         self._model = None
 
     def _row(self, point: Point) -> list[float]:
-        names = list(self.space.knobs)
-        knobs = [float(self._place(name, point.choice)) for name in names]
+        knobs = [float(self._place(name, point.choice)) for name in self._knobs]
         return [*(point.features if self.features == "itervar" else ()), *knobs]
 
     def _place(self, name: str, choice: Mapping[str, Any]) -> float:
@@ -73,15 +73,15 @@ class XGBTuner(_Base):
 
     def _fit(self) -> None:
         """Fit the model to the results so far. A score is the higher, the faster."""
+        self._knobs = list(self.space.knobs)
         rows, labels, groups = [], [], []
         ranked = [Result(self.space.default, 1.0), *self.results.values()]
         for result in ranked:
             rows.append(self._row(result.point))
             labels.append(-math.log2(result.ratio if result.ratio is not None else _FAILED))
         groups.append(len(rows))
-        knobs = len(self.space.knobs)
         for features, ratio in self.transfer:
-            rows.append([*features, *[math.nan] * knobs])
+            rows.append([*features, *[math.nan] * len(self._knobs)])
             labels.append(-math.log2(max(ratio, 1e-3)))
         if self.transfer:
             groups.append(len(self.transfer))

@@ -10,7 +10,7 @@ from signal import SIGINT, SIGKILL
 
 import pytest
 
-from relaylang.backends.cpu.tuning_log import load
+from relaylang.backends.cpu.tuning_log import Record, load
 from tests.cli.command import one_diagnostic, relay
 from tests.shared import PATIENCE
 
@@ -63,6 +63,26 @@ def test_an_ended_search_leaves_a_whole_log(net: Path, capsys: Caps, signal: int
     again, notes = load(str(log))
     assert again[: len(records)] == records and not notes
     assert sum(r.is_default for r in again) == 1 < len({str(r.choice) for r in again})
+
+
+@pytest.mark.sweep
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of files' sizes are POSIX's")
+def test_a_full_disk_ends_a_search_between_records(net: Path, capsys: Caps) -> None:
+    """The limit of a file's size stands for a full disk: it holds some records of another program, and half of a new one."""
+    log = net.with_name("log.jsonl")
+    old = Record("k", "o", {"rows": 2}, "c", "avx2", "cc", 1, "", 0.5, 0.5, 0.4, 0.6, 4, message="x" * 1_000_000).line() + "\n"
+    log.write_text(old)
+    code = (
+        f"import resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, ({len(old) + 200},) * 2)\n"
+        "from relaylang.cli import main\nsys.exit(main(sys.argv[1:]))"
+    )
+    call = ("tune", net, "-o", log, "--tuner", "grid", "--target", "c -cflags=-O0", "--trials", "1")
+    ended = subprocess.run([sys.executable, "-I", "-c", code, *map(str, call)], capture_output=True, text=True, timeout=PATIENCE)
+    assert ended.returncode == 1 and "Traceback" not in ended.stderr
+    assert f"error[R0645]: cannot write the log {log}: no space left on device" in ended.stderr
+    assert "free some space and call again to go on" in ended.stderr
+    assert log.read_text() == old
+    assert relay(capsys, *call).status == 0 and log.read_text().startswith(old)
 
 
 def test_logs_of_other_programs(net: Path, capsys: Caps) -> None:

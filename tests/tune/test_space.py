@@ -38,6 +38,13 @@ def test_a_space_has_each_point_once() -> None:
     assert set(where.knobs) == {"kind", "rows", "width", "wide", "edge"}
 
 
+def test_a_model_of_old_records_meets_knobs_that_open_later() -> None:
+    """The first model knows the default's knobs alone. Points that are drawn then have others."""
+    where = space()
+    tuner = tuner_for("xgb", where, transfer=[((float(n), float(n % 3)), 1 / (n + 1)) for n in range(12)])
+    assert len(run(tuner, where, POINTS)) == POINTS - 1
+
+
 def test_values_that_do_not_fit_are_left_out() -> None:
     where = space()
     point = where.point({"kind": "squares", "rows": 3, "edge": 5, "nonsense": 1})

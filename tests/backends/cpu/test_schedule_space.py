@@ -110,6 +110,19 @@ KERNELS = {
     ),
     "softmax": ("def @main(%x: Tensor[(5, 150), float32]) { nn.softmax(%x) }", {"vectors"}),
     "logarithm": ("def @main(%x: Tensor[(5, 150), float32]) { nn.log_softmax(%x) }", {"vectors"}),
+    "softmax across": ("def @main(%x: Tensor[(2, 21, 25, 11), float32]) { nn.softmax(%x, axis=1) }", {"width"}),
+    "logarithm across": ("def @main(%x: Tensor[(3, 150, 70), float32]) { exp(nn.log_softmax(%x, axis=1)) }", {"width"}),
+    "sum": ("def @main(%x: Tensor[(3, 219), float32]) { sum(%x, axis=[1]) }", {"groups"}),
+    "extreme": ("def @main(%x: Tensor[(3, 219), float64]) { min(%x, axis=[1], keepdims=True) }", {"groups"}),
+    "maxima of pixels": (
+        "def @main(%x: Tensor[(1, 9, 30, 40), int8]) { nn.max_pool2d(%x, pool_size=[3, 3], strides=[2, 2], padding=[1, 1, 0, 1]) }",
+        {"window"},
+    ),
+    "means of pixels": (
+        "def @main(%x: Tensor[(1, 5, 9, 13, 14), float32]) "
+        "{ nn.avg_pool3d(%x, pool_size=[3, 1, 2], strides=[1, 2, 1], dilation=[2, 1, 3], padding=[1, 0, 1, 1, 1, 2]) }",
+        {"window"},
+    ),
 }
 
 

@@ -12,9 +12,9 @@ from relaylang.backends.cpu.lower.tensor import binary, elementwise
 from relaylang.ir import Call
 from relaylang.kernels import ir
 from relaylang.kernels.build import Builder
-from relaylang.kernels.index import ZERO, digits, variable
+from relaylang.kernels.index import ZERO, affine, digits, strides_of, variable
 from relaylang.kernels.nest import Buf, Index, Nest, Scalar
-from relaylang.kernels.sizes import surely_less
+from relaylang.kernels.sizes import has_sizes, surely_less
 
 
 def _along(axis: int, vector: Tensor) -> Any:
@@ -151,6 +151,69 @@ def _softmax_of_rows(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool
     kernel.stage(body=b.body)
 
 
+#: The neighbouring rows that softmax across an axis takes at once, as a schedule may choose; and the most values of a unit
+#: of work that lie on the stack.
+_WIDTHS, _WIDTH = (32, 64, 128, 256, 512, 1024, 2048), 256
+_STACK = 16_384
+
+
+def _runs_across(sink: Sink, axis: int) -> bool:
+    """Whether softmax along an axis has rows side by side, which are neighbours for all that is read and written."""
+    shape = sink.anchor.shape
+    known = not has_sizes(shape) and 0 not in shape
+    return known and math.prod(shape[axis + 1 :]) > 1 and shape[axis] <= _STACK // 16 and sink.mergeable(axis + 1, len(shape) - 1)
+
+
+def _softmax_across(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool) -> None:
+    """Softmax of float32 along an axis in front of others, or its logarithm. A unit of work has neighbouring rows."""
+    shape, rank = data.shape, len(data.shape)
+    outer, length, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+    widths = [n for n in _WIDTHS if n * length <= _STACK and n < inner] or [min(inner, max(1, _STACK // length))]
+    width = kernel.space.pick("width", widths, max(n for n in widths if n <= max(_WIDTH, widths[0])))
+    parts = -(-inner // width)
+    low, zero = ir.Const(float("-inf"), "float32"), ir.Const(0.0, "float32")
+    leading = [d for d in range(axis) if shape[d] != 1]
+    b = Builder()
+    with b.loop("u", outer * parts, kind=ir.PARALLEL) as u:
+        o, p = (b.let(name, digit) for name, digit in zip("op", digits(u, [outer, parts])))
+        for d, digit in zip(leading, digits(o, [shape[d] for d in leading])):
+            b.let(f"y{d}", digit)
+        first = b.let("first", p * width)
+        count = b.let("count", ir.minimum(inner - first, width)) if inner % width else ir.number(width)
+        x = b.let("x", ir.address(data, o * (length * inner) + first))
+        e = None if log else b.local("e", "float32", [length * width])
+        m, s = b.local("m", "float32", [width]), b.local("s", "float32", [width])
+        with b.loop("i", count) as i:
+            b.store(m, low, i)
+            b.store(s, zero, i)
+        with b.loop("a", length) as a, b.loop("i", count, kind=ir.VECTOR) as i:
+            b.store(m, ir.op("max", ir.load(m, i), ir.load(x, a * inner + i)), i)
+        with b.loop("a", length) as a, b.loop("i", count, kind=ir.VECTOR) as i:
+            power = b.let("v", ir.op("exp", ir.load(x, a * inner + i) - ir.load(m, i)))
+            if e is not None:
+                b.store(e, power, a * width + i)
+            b.store(s, ir.load(s, i) + power, i)
+        with b.loop("i", count, kind=ir.VECTOR) as i:
+            total = ir.load(s, i)
+            b.store(s, ir.op("log", total) if log else ir.Const(1.0, "float32") / total, i)
+        places = {}
+        for name, local in (("peaks", m), ("factors", s), ("powers", e)):
+            if local is not None:
+                places[name] = Buf(name, shape, "float32")
+                b.let(name, ir.address(local, first * -1))
+        nest = Nest(shape, {d: (ir.Var(f"y{d}"), ir.Var(f"y{d}") + 1) for d in leading})
+        index = [variable(d) for d in range(rank)]
+        steps = dict(zip(range(axis + 1, rank), strides_of(shape[axis + 1 :])))
+        row = affine({d: step for d, step in steps.items() if shape[d] != 1})
+        if log:
+            value = BufTensor(data).at(nest, index) - nest.load(places["peaks"], row) - nest.load(places["factors"], row)
+        else:
+            value = nest.load(places["powers"], row + variable(axis) * width) * nest.load(places["factors"], row)
+        sink.store(nest, index, value)
+        b.add(*kernel.statements(nest, flat=(axis + 1, rank - 1, first, first + count)))
+    kernel.stage(body=b.body)
+
+
 #: Partial results of a row that run side by side.
 _SIDE = 16
 
@@ -172,6 +235,9 @@ def _softmax(log: bool) -> Any:
         axis = axis_of(call.attrs.axis, len(shape))
         if kernel.isa.lanes > 1 and dtype == "float32" and math.prod(shape[axis + 1 :]) == 1 and 0 not in shape:
             _softmax_of_rows(kernel, data, axis, sink, log)
+            return
+        if kernel.isa.lanes > 1 and dtype == "float32" and _runs_across(sink, axis):
+            _softmax_across(kernel, data, axis, sink, log)
             return
         outer, length, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
         acc = "float64" if dtype == "float64" else "float32"

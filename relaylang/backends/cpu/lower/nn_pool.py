@@ -7,6 +7,7 @@ the inner loop is vector code. Which results of a row a tap reaches is known whe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,8 @@ from relaylang.kernels.sizes import Size, largest, smallest, surely_less
 from relaylang.kernels.vectors import written_out
 
 BYTES = ("int8", "uint8")
+#: With so few taps, only vectors of so many lanes gain from a window's sums along each axis.
+_FEW_TAPS, _WIDE = 4, 16
 
 
 def _reach(tap: int, out: int, extent: int, stride: int, first: int) -> tuple[int, int]:
@@ -184,35 +187,55 @@ class _Pool:
         self.kernel.stage(body=around(out[:row], [held, *body]))
 
     def _taps(self, width: int, in_parts: bool) -> ir.Body:
-        """The loops over the window that add each of its taps to a row of results."""
+        """The loops over the window that add each of its taps to a row of results.
+
+        A schedule may choose to add up the window along all axes but the last one first, for each place of a row of the data.
+        """
         data, window, row = self.data, self.window, self.row
         size, stride, dilation = window.size, window.stride, window.dilation
         first = [p for p, _ in window.pads]
         looped = [n for n, d in enumerate(self.axes) if d < row]
         places = {self.axes[n]: ir.Var(f"y{n}") for n in looped}
         base = sum((places.get(d, ir.Var(f"i{d}")) * data.strides[d] for d in range(row)), ir.number(0))
-        w = ir.Var("w")
-        body: ir.Body = [ir.Let("x", ir.address(data, base))]
-        if row == self.channel:
-            body += self._tap(0, width, w, width, in_parts)
-        else:
+        w, x = ir.Var("w"), ir.Let("x", ir.address(data, base))
+
+        def around_rows(body: ir.Body) -> ir.Body:
+            for n in reversed(looped):
+                d, y = self.axes[n], ir.Var(f"y{n}")
+                place = ir.Var(f"i{d}") * stride[n] + ir.Var(f"k{n}") * dilation[n] - first[n]
+                inside = (y >= 0) & (y < data.shape[d])
+                body = [ir.loop(f"k{n}", 0, size[n], [ir.Let(y.name, place), ir.If(inside, body)])]
+            return body
+
+        def along(source: str, dtype: str) -> ir.Body:
+            body: ir.Body = []
             for k in range(size[-1]):
                 at = k * dilation[-1]
                 low, high = _reach(at, width, data.shape[row], stride[-1], first[-1])
-                body += self._tap(low, high, w * stride[-1] + (at - first[-1]), width, in_parts)
-        for n in reversed(looped):
-            d, y = self.axes[n], ir.Var(f"y{n}")
-            place = ir.Var(f"i{d}") * stride[n] + ir.Var(f"k{n}") * dilation[n] - first[n]
-            inside = (y >= 0) & (y < data.shape[d])
-            body = [ir.loop(f"k{n}", 0, size[n], [ir.Let(y.name, place), ir.If(inside, body)])]
-        return body
+                body += self._tap(low, high, ir.Load(source, w * stride[-1] + (at - first[-1]), dtype), width, in_parts)
+            return body
 
-    def _tap(self, low: int, high: int, at: ir.Expr, width: int, in_parts: bool) -> ir.Body:
+        if row == self.channel:
+            return around_rows([x, *self._tap(0, width, ir.Load("x", w, data.dtype), width, in_parts)])
+        extent = data.shape[row]
+        is_short = not in_parts and surely_less(extent, ROW + 1)
+        if is_short and size[-1] > 1 and any(size[n] > 1 for n in looped):
+            default = "axes" if math.prod(size) > _FEW_TAPS or self.kernel.isa.lanes >= _WIDE else "taps"
+            if self.kernel.space.pick("window", ("axes", "taps"), default) == "axes":
+                columns = ir.Local("columns", self.acc, (extent,))
+                start = ir.Store("columns", w, ir.Const(0 if self.mean else lowest(data.dtype, self.acc), self.acc))
+                both = combine("sum" if self.mean else "peak", self.acc)
+                add = ir.Reduce(both, "columns", w, ir.cast(ir.Load("x", w, data.dtype), self.acc))
+                rows = around_rows([x, ir.loop("w", 0, extent, [add], ir.VECTOR)])
+                return [columns, ir.loop("w", 0, extent, [start]), *rows, *along("columns", self.acc)]
+        return around_rows([x, *along("x", data.dtype)])
+
+    def _tap(self, low: int, high: int, value: ir.Expr, width: int, in_parts: bool) -> ir.Body:
         """Add one tap to the accumulators of results `low..high` of a row, or of its part `w0..w1`."""
         if not isinstance(high, Size) and high <= low:
             return []
         both = combine("sum" if self.mean else "peak", self.acc)
-        update = ir.Reduce(both, "acc", ir.Var("w"), ir.cast(ir.Load("x", at, self.data.dtype), self.acc))
+        update = ir.Reduce(both, "acc", ir.Var("w"), ir.cast(value, self.acc))
         if not in_parts:
             return [ir.loop("w", low, high, [update], ir.VECTOR)]
         w0, w1 = ir.Var("w0"), ir.Var("w1")

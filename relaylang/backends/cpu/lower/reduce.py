@@ -1,8 +1,8 @@
 """Reductions along axes.
 
-Over trailing axes, each result has 16 partial accumulators that run side by side. This gives vector code without asking
-the compiler to reorder sums. Over other axes, a buffer of results is updated row by row, so the inner loop is
-contiguous.
+Over trailing axes, each result has partial accumulators that run side by side, in groups as wide as a vector. This gives
+vector code without asking the compiler to reorder sums. Over other axes, a buffer of results is updated row by row, so the
+inner loop is contiguous.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from relaylang.kernels import ir
 from relaylang.kernels.dtypes import int_range, is_float
 from relaylang.kernels.index import ZERO, affine, variable
 from relaylang.kernels.nest import Buf, Index, Nest, Scalar
+from relaylang.kernels.sizes import Size
 
-LANES = 16
+#: The partial results of a row in one group. Several groups have a vector each: how many, and the choices of a schedule.
+LANES, _SIDE_BY_SIDE, _GROUPS = 16, 4, (1, 2, 4, 8)
 _COMBINE = {"sum": "add", "prod": "mul", "max": "peak", "min": "trough", "peak": "peak", "all": "and", "any": "or"}
 #: Of truth values: a sum is modulo 2.
 _COMBINE_BOOL = {**_COMBINE, "sum": "xor", "prod": "and"}
@@ -69,27 +71,44 @@ def around(extents: Sequence[int], body: ir.Body) -> ir.Body:
 
 def reduce_rows(kernel: Kernel, data: Tensor, kind: str, acc_dtype: str, kept: Sequence[int], length: int, finish: Any) -> None:
     """Reduce the last axis of `data` (shape `kept + [length]`); `finish(nest, index, value)` stores each result."""
-    rows = len(kept)
+    rows, lane = len(kept), ir.Var("l")
     both = combine(kind, acc_dtype)
-    bulk, rest = divmod(length, LANES)
-    acc, lanes = ir.Local("acc", acc_dtype, (LANES,)), Buf("acc", (LANES,), acc_dtype)
-    lane = ir.Var("l")
+    lanes, groups = LANES, 1
+    several = [] if isinstance(length, Size) else [n for n in _GROUPS if n * LANES <= length]
+    if len(several) > 1 and acc_dtype in ("float32", "float64") and kernel.isa.lanes > 1:
+        vector = kernel.isa.of(acc_dtype).lanes
+        # A single vector would wait for each of its sums.
+        groups = kernel.space.pick("groups", several, min(several[-1], _SIDE_BY_SIDE) if vector == LANES else 1)
+        lanes = LANES if groups == 1 else vector
+    accs = [ir.Local("acc" if n == 0 else f"acc{n}", acc_dtype, (lanes,)) for n in range(groups)]
     start = ir.Const(start_of(kind, acc_dtype), acc_dtype)
-    body: ir.Body = [acc, ir.loop("l", 0, LANES, [ir.store(acc, start, lane)])]
+    body: ir.Body = [*accs, ir.loop("l", 0, lanes, [ir.store(acc, start, lane) for acc in accs])]
     index: list[Index] = [variable(d) for d in range(rows)]
+
+    def add(nest: Nest, acc: ir.Local, last: Index, place: Index) -> None:
+        nest.reduce(Buf(acc.name, (lanes,), acc_dtype), place, both, data.at(nest, [*index, last]).cast(acc_dtype))
+
+    bulk, rest = divmod(length, groups * lanes)
     if bulk != 0:
-        nest = Nest([*kept, bulk, LANES])
-        value = data.at(nest, [*index, affine({rows: LANES, rows + 1: 1})]).cast(acc_dtype)
-        nest.reduce(lanes, variable(rows + 1), both, value)
+        nest = Nest([*kept, bulk, lanes])
+        for n, acc in enumerate(accs):
+            add(nest, acc, affine({rows: groups * lanes, rows + 1: 1}, n * lanes), variable(rows + 1))
         body += nest.build(fixed=rows)
+    if groups > 1:
+        body.append(ir.loop("l", 0, lanes, [ir.Reduce(both, "acc", lane, ir.load(acc, lane)) for acc in accs[1:]]))
+    first = bulk * groups * lanes
+    if groups > 1 and rest >= lanes:
+        nest = Nest([*kept, rest // lanes, lanes])
+        add(nest, accs[0], affine({rows: lanes, rows + 1: 1}, first), variable(rows + 1))
+        body += nest.build(fixed=rows)
+        first, rest = first + rest // lanes * lanes, rest % lanes
     if rest != 0:
         nest = Nest([*kept, rest])
-        value = data.at(nest, [*index, variable(rows) + bulk * LANES]).cast(acc_dtype)
-        nest.reduce(lanes, variable(rows), both, value)
+        add(nest, accs[0], variable(rows) + first, variable(rows))
         body += nest.build(fixed=rows)
-    half = LANES // 2
+    half = lanes // 2
     while half:
-        body.append(ir.loop("l", 0, half, [ir.Reduce(both, "acc", lane, ir.load(acc, lane + half))]))
+        body.append(ir.loop("l", 0, half, [ir.Reduce(both, "acc", lane, ir.load(accs[0], lane + half))]))
         half //= 2
     nest = Nest(kept)
     finish(nest, [variable(d) for d in range(rows)], nest.variable("acc", acc_dtype, rows, 0))
