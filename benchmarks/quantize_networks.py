@@ -31,15 +31,22 @@ def digits() -> Data:
 
 
 def keywords() -> Data:
-    """Logarithmic spectrograms, float32 of shape (1800, 1, 32, 16), and the words' numbers."""
-    rng = np.random.default_rng(1)
-    words = rng.integers(0, len(_WORDS), 1800)
+    """Logarithmic spectrograms, float32 of shape (7200, 1, 32, 16), and the words' numbers."""
+    parts = [_spoken(1800, 1), _spoken(5400, 2)]
+    return np.concatenate([values for values, _ in parts]), np.concatenate([words for _, words in parts])
+
+
+def _spoken(count: int, seed: int) -> Data:
+    rng = np.random.default_rng(seed)
+    words = rng.integers(0, len(_WORDS), count)
     first, second, rise, other = np.array(_WORDS, "float64")[words].T[:, :, None, None]
-    time = np.arange(_STEPS)[None, :, None] - rng.integers(-6, 7, (1800, 1, 1))
-    channel = np.arange(_CHANNELS)[None, None, :] + rng.normal(0, 0.7, (1800, 1, 1))
+    time = np.arange(_STEPS)[None, :, None] - rng.integers(-6, 7, (count, 1, 1))
+    channel = np.arange(_CHANNELS)[None, None, :] + rng.normal(0, 0.7, (count, 1, 1))
     half = _STEPS // 2
     place = np.where(time < half, first + rise * time / half, second + other * (time - half) / half)
-    power = np.exp(-((channel - place) ** 2) / 2) * rng.uniform(0.3, 2, (1800, 1, 1)) + rng.exponential(0.3, (1800, _STEPS, _CHANNELS))
+    power = np.exp(-((channel - place) ** 2) / 2) * rng.uniform(0.3, 2, (count, 1, 1)) + rng.exponential(
+        0.3, (count, _STEPS, _CHANNELS)
+    )
     return np.log(power + 0.02).astype("float32")[:, None], words
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,22 @@ from relaylang.quantize.prepare import refuse
 
 
 def checked(dataset: Iterable[Any], func: Function) -> Iterator[Batch]:
-    """The batches of a data set for a typed function. The first is checked now, each other when it is taken.
+    """The batches of a data set for a typed function. Those of a sequence are checked now.
+
+    Of an iterator, those up to the first that is not constant are checked now, each other when it is taken.
 
     An item is a mapping from names to arrays, or an array where the function has one parameter. An array with several times
     the rows that the parameter has is several batches. Raises `RelayError` (R0530) for no data, other names, shapes and element
-    types, empty arrays, and numbers that are not finite. Data that are one number throughout are refused behind the last batch.
+    types, empty arrays, numbers that are not finite, and data that are one number throughout.
     """
     if isinstance(dataset, (str, Mapping)) or not isinstance(dataset, Iterable):
         raise refuse(
             f"the data set is no list of batches, but {type(dataset).__name__}", "a batch is a mapping from inputs' names to arrays"
         )
+    if isinstance(dataset, Sequence):
+        for number, item in enumerate(dataset):
+            for _ in _batches(item, number, func):
+                pass
     batches = _varying(chain.from_iterable(_batches(item, number, func) for number, item in enumerate(dataset)))
     first = next(batches, None)
     if first is None:
@@ -32,16 +38,23 @@ def checked(dataset: Iterable[Any], func: Function) -> Iterator[Batch]:
     return chain([first], batches)
 
 
-def _varying(batches: Iterable[Batch]) -> Iterator[Batch]:
-    """The batches. Raises `RelayError` (R0530) behind the last, where none of their inputs has two different numbers."""
-    first: dict[str, Any] = {}
-    varied = False
+def _varying(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The batches, from the moment on that one of their inputs has two different numbers: all before are the first again.
+
+    Raises `RelayError` (R0530) where none has.
+    """
+    first: Batch | None = None
+    same = 0
     for batch in batches:
-        for name, array in () if varied else batch.items():
-            varied = varied or bool((array != first.setdefault(name, array.flat[0])).any())
-        yield batch
-    if first and not varied:
-        shown = ", ".join(f"{name} is {value:g}" for name, value in first.items())
+        first = batch if first is None else first
+        if not first or any((array != first[name].flat[0]).any() for name, array in batch.items()):
+            yield from repeat(first, same)
+            yield batch
+            yield from batches
+            return
+        same += 1
+    if first is not None:
+        shown = ", ".join(f"{name} is {array.flat[0]:g}" for name, array in first.items())
         raise refuse("the calibration data are constant", f"{shown} in all batches")
 
 

@@ -24,7 +24,7 @@ from relaylang.typing import check
 #: The bins of a histogram: eight for each number that a quantised value has.
 BINS = 2048
 #: Histograms count so many batches, and then one of `EVERY`.
-COUNTED, EVERY = 32, 4
+COUNTED, EVERY = 32, 8
 #: The share of a new batch in moving averages.
 MOMENTUM = 0.1
 

@@ -11,7 +11,9 @@ from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError
 from relaylang.ir import Call, Constant, IRModule, post_order
 from relaylang.quantize import StaticConfig, StaticQuantization, quantize_static
+from relaylang.quantize.dataset import checked
 from relaylang.quantize.observe import BINS, COUNTED, EVERY, Seen, observe
+from relaylang.quantize.prepare import prepare
 from relaylang.quantize.ranges import CALIBRATORS, WEIGHTS, Grid
 from relaylang.rules.quantization.measures import SAMPLES
 
@@ -255,6 +257,7 @@ def said(dataset: object = None, **options: object) -> str:
         ([np.ones((1, 3, 8, 8), "float32"), np.ones((2, 3, 8, 8), "float32")], "constant\nx is 1 in all batches"),
         ([np.zeros((3, 8, 8), "float32")], "x is 0 in all batches"),
         (iter(()), "no batches"),
+        (iter([np.full((1, 3, 8, 8), 2, "float32")] * 3), "constant\nx is 2 in all batches"),
         ({"x": np.zeros((1, 3, 8, 8), "float32")}, "no list of batches, but dict"),
         (5, "no list of batches, but int"),
         ([{"x": [[1], [1, 2]]}], "no array"),
@@ -263,6 +266,27 @@ def said(dataset: object = None, **options: object) -> str:
 )
 def test_bad_data(dataset: object, text: str) -> None:
     assert text in said(dataset)
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        iter([np.ones((1, 3, 8, 8), "float32")] * 3),
+        [*(b["x"] for b in data()), np.full((1, 3, 8, 8), np.nan, "float32")],
+        [*(b["x"] for b in data()), np.zeros((0, 3, 8, 8), "float32")],
+    ],
+    ids=["constant", "the last has NaN", "the last is empty"],
+)
+def test_data_are_refused_before_the_network_is_compiled(dataset: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relaylang.quantize.observe.compiled", None)
+    assert said(dataset).startswith("R0530")
+
+
+def test_constant_batches_in_front_of_others_count() -> None:
+    mod, _ = network()
+    ones, other = np.ones((1, 3, 8, 8), "float32"), data()[0]["x"]
+    batches = list(checked(iter([ones, ones, other, ones]), prepare(mod, network()[1])["main"]))
+    assert [float(b["x"].min() == b["x"].max()) for b in batches] == [1, 1, 0, 1]
 
 
 @pytest.mark.parametrize(

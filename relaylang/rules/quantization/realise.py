@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import floor, inf, log2, prod
+from math import inf, log2, prod
 
 import numpy as np
 
@@ -30,9 +30,6 @@ from relaylang.rules.quantization.common import (
     Value,
     with_args,
 )
-
-#: Bits of a mean's fraction.
-_FRACTION = 8
 
 
 @dataclass(frozen=True)
@@ -247,32 +244,12 @@ def _max_pool(call: Call, args: Sequence[Value], config: QConfig) -> Value:
 
 
 def _mean(call: Call, args: Sequence[Value], config: QConfig) -> Value:
-    """Sums of a window fit, with the bits that are left as fractions. A mean that is an operand of 8 bits is rounded to them.
-
-    TVM drops the fraction of such a mean. Each number then loses half a step of its scale on average, and sums lose many.
-    """
+    """Means of a window, without their fractions, as TVM has them."""
     value = args[0]
     if not isinstance(value, Integers):
         return None
     dtype = config.dtype_activation
-    data, scale, most = value.of(dtype), value.scale, value.most
-    shift = min(floor(log2(_limit(dtype) / (most * _window(call)))), _FRACTION)
-    is_whole = call.op.name == "nn.global_avg_pool2d"  # type: ignore[attr-defined]
-    rank = _rank(call)
-    mean = with_args(call, [_times(data, dtype, most, 2.0**shift, rank, config)])
-    finer = most * 2.0**shift + (shift < 0)
-    if shift >= 0 and not is_whole and most <= _limit(config.dtype_input):
-        return Integers(_times(mean, dtype, finer, 0.5**shift, rank, config), scale, dtype, most)
-    return Integers(mean, np.float32(float(scale) * 0.5**shift), dtype, finer)
-
-
-def _window(call: Call) -> int:
-    """The number of elements of which a pool takes the mean; 1 where it is not known."""
-    size = getattr(call.attrs, "pool_size", None)
-    if size is not None:
-        return prod(int(n) for n in size)
-    data, out = static_shape(call.args[0].checked_type), static_shape(call.checked_type)
-    return prod(data) // prod(out) if data is not None and out is not None and prod(out) > 0 else 1
+    return replace(value, data=with_args(call, [value.of(dtype)]), dtype=dtype)
 
 
 def _hinted(call: Call, args: Sequence[Value], config: QConfig) -> Value:
