@@ -33,7 +33,7 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=1x3x224x224",
-        help="the shape of a network's input; ? is an unknown extent",
+        help="the shape of a network's input, where ? is an unknown extent; or the number of an extent that it names: batch=1",
     )
     parser.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE", help="the element type of a network's input")
     parser.add_argument(

@@ -15,7 +15,7 @@ class Options:
 
     | field | meaning |
     |---|---|
-    | `shapes` | shapes of inputs by name; they replace those of the file |
+    | `shapes` | shapes of inputs by name; they replace those of the file. `(1,)` for the name of an extent is its number |
     | `dtypes` | element types of inputs by name |
     | `values` | values of inputs by name, which become constants: arrays; lists for sequences; None for an empty optional |
     | `freeze` | weights are constants; otherwise they are parameters of `@main` |

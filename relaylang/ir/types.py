@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any as AnyValue
-from typing import Protocol
+from typing import Protocol, TypeGuard
 from weakref import WeakValueDictionary
 
 from relaylang.diagnostics import RelayError, error
@@ -395,6 +395,13 @@ class ErrorType(IncompleteType):
 POISON = ErrorType()
 
 Dim = int | _Any | TypeVar
+
+
+def is_static(dim: Dim) -> TypeGuard[int]:
+    """Whether an extent is a number: neither `?` nor a name nor computed of names."""
+    return isinstance(dim, int)
+
+
 _BY_IDENTITY = (TypeVar, GlobalTypeVar, IncompleteType)
 
 

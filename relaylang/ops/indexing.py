@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
+from relaylang.ir.extents import combine
 from relaylang.ir.types import ANY, Dim, TensorType, Type, extent, extent_dtype
 from relaylang.ops.record import Bounds, Integer, Ints, Op, OpPattern, RelationContext, String, attrs_class, tensor
 from relaylang.ops.shapes import (
@@ -23,6 +24,8 @@ B, I, OPAQUE = OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.OPAQUE
 
 
 INT64_MAX = 2**63 - 1
+#: The largest extent. A bound beyond it is the end of the axis.
+INT32_MAX = 2**31 - 1
 
 
 @attrs_class("relay.attrs.TakeAttrs")
@@ -160,7 +163,8 @@ def where(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 
 def strided_slice(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """Takes data of any type. The result has its element type and rank. Along each axis it has the entries from begin
-    to end by strides; negative bounds count from the end. An extent `?` stays `?`.
+    to end by strides; negative bounds count from the end. An extent `?` stays `?`, and so do those with names that are
+    cut backwards.
     """
     data = tensor(types, 0, ctx)
     if attrs.begin is None or attrs.end is None:
@@ -183,13 +187,32 @@ def strided_slice(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
     for axis, first, last, stride in slice_entries(attrs, rank):
         size = shape[axis]
         if not isinstance(size, int):
-            shape[axis] = ANY
+            shape[axis] = _cut(size, first, last, stride)
             continue
         a, b = slice_bound(first, size, stride), slice_bound(last, size, stride)
         if (b - a) * stride < 0:
             ctx.fail(f"begin {first} and end {last} of axis {axis} (extent {size}) leave nothing by stride {stride}")
         shape[axis] = extent((abs(b - a) + abs(stride) - 1) // abs(stride), extent_dtype(size))
     return TensorType(shape, data.dtype)
+
+
+def _cut(size: Dim, first: int, last: int, stride: int) -> Dim:
+    """How many entries a slice of a named extent has; `?` for one that goes backwards, but for all of them."""
+    if stride < 0:
+        is_all = (first == -1 or first >= INT32_MAX) and last < -INT32_MAX
+        return div_dim(add_dim(size, -stride - 1), -stride) if is_all else ANY
+    if first > INT32_MAX or min(first, last) < -INT32_MAX:
+        return ANY
+    if first >= 0 > last:
+        count = combine("tir.Max", add_dim(size, last - first), 0)
+    elif last >= INT32_MAX:
+        count = size if first == 0 else combine("tir.Max", add_dim(size, -first), 0) if first > 0 else combine("tir.Min", size, -first)
+    elif first >= 0:
+        count = combine("tir.Min", size, last)
+        count = combine("tir.Max", add_dim(count, -first), 0) if first else count
+    else:
+        return ANY
+    return div_dim(add_dim(count, stride - 1), stride)
 
 
 def slice_entries(attrs: AnyValue, rank: int) -> list[tuple[int, int, int, int]]:

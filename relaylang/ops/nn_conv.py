@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
-from relaylang.ir.types import Dim, TensorType, Type, TypeVar
+from relaylang.ir.extents import combine
+from relaylang.ir.types import Dim, TensorType, Type
 from relaylang.ops.record import Integer, Ints, Op, OpPattern, RelationContext, String, attrs_class, make_attrs, tensor
 from relaylang.ops.shapes import add_dim, change_layout, div_dim, divided, mul_dim, same_dim
 from relaylang.ops.traits import Trait
@@ -188,11 +189,9 @@ def weight_type(
 
 def conv_window(size: Dim, pad: int, kernel: Dim, stride: int, ctx: RelationContext) -> Dim:
     """The extent of a sliding window's result along an axis."""
-    if not isinstance(size, int) or not isinstance(kernel, int):
-        if not isinstance(size, TypeVar) or not isinstance(kernel, int):
-            return size if not isinstance(size, int) else add_dim(kernel, 0)
-        return add_dim(div_dim(add_dim(size, pad - kernel), stride), 1)
-    return (size + pad - kernel) // stride + 1
+    if isinstance(size, int) and isinstance(kernel, int):
+        return (size + pad - kernel) // stride + 1
+    return add_dim(div_dim(combine("tir.Sub", add_dim(size, pad), kernel), stride), 1)
 
 
 def _check_stated(attrs: AnyValue, kernel: Sequence[Dim], channels: Dim, ctx: RelationContext) -> None:
@@ -297,12 +296,8 @@ def conv_transpose(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: Relat
         if size == 0:
             ctx.fail(f"must have at least one entry along {axes[i]}, not `{data!r}`", 0)
         reach = add_dim(mul_dim(add_dim(kernel[i], -1), attrs.dilation[i]), 1)
-        if isinstance(size, int) and isinstance(reach, int):
-            out.append(attrs.strides[i] * (size - 1) + reach - pads[i] + attrs.output_padding[i])
-        elif isinstance(size, TypeVar) and isinstance(reach, int):
-            out.append(add_dim(mul_dim(add_dim(size, -1), attrs.strides[i]), reach - pads[i] + attrs.output_padding[i]))
-        else:
-            out.append(add_dim(size if not isinstance(size, int) else reach, 0))
+        spread = mul_dim(add_dim(size, -1), attrs.strides[i])
+        out.append(add_dim(add_dim(spread, reach), attrs.output_padding[i] - pads[i]))
     out = change_layout(out, "NC" + axes, attrs.out_layout or attrs.data_layout, ctx)
     return TensorType(out, attrs.out_dtype or data.dtype)
 

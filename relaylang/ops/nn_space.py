@@ -171,9 +171,9 @@ def batch_to_space_nd(types: Sequence[Type], attrs: AnyValue, ctx: RelationConte
 def scaled(dim: Dim, scale: float, ctx: RelationContext) -> Dim:
     if not 0 < scale < math.inf:
         ctx.fail(f"a scale of {scale} must be positive")
-    if not isinstance(dim, int):
-        return ANY
-    return dim * int(scale) if scale == int(scale) else round(dim * scale)
+    if scale == int(scale):
+        return mul_dim(dim, int(scale))
+    return round(dim * scale) if isinstance(dim, int) else ANY
 
 
 def upsampling(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:

@@ -13,6 +13,7 @@ from relaylang.ops.record import Bool, Integer, Ints, Op, OpPattern, RelationCon
 from relaylang.ops.shapes import (
     add_dim,
     broadcast_shapes,
+    div_dim,
     is_int_dtype,
     mul_dim,
     need_entries,
@@ -217,7 +218,7 @@ def stft(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     if attrs.n_fft < 1 or attrs.hop_length < 1:
         ctx.fail(f"n_fft={attrs.n_fft} and hop_length={attrs.hop_length} must be positive")
     length = data.shape[-1]
-    frames: Dim = (length - attrs.n_fft) // attrs.hop_length + 1 if isinstance(length, int) else ANY
+    frames = add_dim(div_dim(add_dim(length, -attrs.n_fft), attrs.hop_length), 1)
     bins = attrs.n_fft // 2 + 1 if attrs.onesided else attrs.n_fft
     return TensorType((*data.shape[:-1], bins, frames, 2), data.dtype)
 

@@ -264,7 +264,7 @@ def need_images(images: Dim, parts: Dim, ctx: RelationContext) -> None:
 
 def _whole(extent: Dim, factor: int) -> Dim:
     """How many blocks of a split axis there are; the last one may not be full."""
-    return extent if factor == 1 or not isinstance(extent, int) else -(-extent // factor)
+    return extent if factor == 1 else div_dim(add_dim(extent, factor - 1), factor)
 
 
 def split_factor(layout: str, letter: str) -> int:

@@ -33,14 +33,18 @@ from relaylang.tvm.paddle_graph import from_paddle
 Result = tuple[IRModule, dict[str, np.ndarray]]
 
 
-def _shapes(shape: Mapping[str, Sequence[Any]] | None) -> dict[str, tuple[Dim, ...]]:
-    """Shapes by name; anything but a number, such as `relay.Any()`, is an unknown extent. Raises `RelayError` (R0804)."""
+def _shapes(shape: Mapping[str, Any] | None) -> dict[str, tuple[Dim, ...]]:
+    """Shapes by name; anything but a number, such as `relay.Any()`, is an unknown extent. Raises `RelayError` (R0804).
+
+    A number in the place of a shape is that of an extent which the model names.
+    """
     if shape is not None and not isinstance(shape, Mapping):
         raise _no_shapes(shape)
-    for name, extents in (shape or {}).items():
+    shape = {n: (s,) if isinstance(s, (int, np.integer)) and not isinstance(s, bool) else s for n, s in (shape or {}).items()}
+    for name, extents in shape.items():
         if isinstance(extents, (str, bytes)) or not isinstance(name, str) or not hasattr(extents, "__iter__"):
             raise _no_shapes({name: extents})
-    return {n: tuple([int(d) if isinstance(d, (int, np.integer)) else ANY for d in s]) for n, s in (shape or {}).items()}
+    return {n: tuple([int(d) if isinstance(d, (int, np.integer)) else ANY for d in s]) for n, s in shape.items()}
 
 
 def _no_shapes(shape: Any) -> RelayError:

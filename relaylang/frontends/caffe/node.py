@@ -14,7 +14,7 @@ from relaylang.frontends.caffe.reader import Layer, shape, values
 from relaylang.frontends.caffe.schema import caffe
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.report import Malformed
-from relaylang.ir import ANY, Expr
+from relaylang.ir import ANY, Expr, is_static
 
 if TYPE_CHECKING:
     from relaylang.frontends.caffe.importer import Importer
@@ -100,11 +100,11 @@ class Node:
         have = self.b.shape(x)
         if all(isinstance(d, int) for d in extents):
             return self.b.reshape_exactly(x, [int(d) for d in extents])
-        open_ = [i for i, d in enumerate(extents) if d is ANY]
-        if all(i < len(have) and have[i] is ANY for i in open_) and 0 not in extents:
-            return self.b.reshape(x, [0 if d is ANY else int(d) for d in extents])
+        open_ = [i for i, d in enumerate(extents) if not is_static(d)]
+        if all(i < len(have) and not is_static(have[i]) for i in open_) and 0 not in extents:
+            return self.b.reshape(x, [d if is_static(d) else 0 for d in extents])
         if len(open_) == 1 and 0 not in extents:
-            return self.b.reshape(x, [-1 if d is ANY else int(d) for d in extents])
+            return self.b.reshape(x, [d if is_static(d) else -1 for d in extents])
         raise Unsupported("it needs known extents; --shape gives them")
 
 

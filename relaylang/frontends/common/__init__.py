@@ -6,7 +6,7 @@ from relaylang.diagnostics.unsupported import Report, Unsupported
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.files import damaged, need_package
 from relaylang.frontends.common.imported import Imported, finish
-from relaylang.frontends.common.inputs import check_axes, check_names, no_model, value_for
+from relaylang.frontends.common.inputs import check_axes, check_names, name_extents, no_model, value_for
 from relaylang.frontends.common.listing import Layer, Listing
 from relaylang.frontends.common.partial import external
 from relaylang.frontends.common.report import Malformed, failure
@@ -28,6 +28,7 @@ __all__ = [
     "external",
     "failure",
     "finish",
+    "name_extents",
     "need_package",
     "no_model",
     "value_for",

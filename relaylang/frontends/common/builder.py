@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from relaylang.diagnostics import RelayError
 from relaylang.diagnostics.source import Span
 from relaylang.diagnostics.unsupported import Report, Unsupported
 from relaylang.frontends.common.arrays import Arrays
+from relaylang.frontends.common.extents import Extents
 from relaylang.frontends.common.listing import Listing
 from relaylang.frontends.common.report import Malformed
+from relaylang.frontends.common.reshapes import numbers_for
 from relaylang.frontends.common.shape_values import Knowledge
 from relaylang.frontends.options import Options
 from relaylang.interpreter.compute import compute
@@ -21,6 +24,7 @@ from relaylang.ir import (
     ANY,
     Call,
     Constant,
+    Dim,
     Expr,
     Function,
     FuncType,
@@ -34,8 +38,10 @@ from relaylang.ir import (
     TupleType,
     Type,
     TypeCall,
+    TypeVar,
     Var,
     free_vars,
+    is_static,
     rewrite,
     type_text,
 )
@@ -55,7 +61,7 @@ _FOLDED = 1 << 16
 _NO_OPERAND, _NO_TENSOR = "an operand is missing", "an operand is a sequence or an optional, not a tensor"
 
 
-class Extents(tuple[Any, ...]):
+class Shape(tuple[Any, ...]):
     """A tensor's extents, `ANY` for unknown ones. A conversion that asks for an axis beyond them shows a wrong operand."""
 
     __slots__ = ()
@@ -104,6 +110,8 @@ class Builder:
         self._known = Knowledge()
         #: What conversions note about nodes, for those that take them later.
         self.notes: dict[Expr, Any] = {}
+        #: The extents that the model names.
+        self.extents = Extents()
         #: The nodes that searches for loop invariants came to, in order; and which of them depend on weights alone.
         self.reached: dict[Expr, int] = {}
         self.fixed: dict[Expr, bool] = {}
@@ -125,8 +133,41 @@ class Builder:
         op = ops.get(name)
         args = self.operands(operands)
         call = Call(op, args, make_attrs(op.attrs, attrs) if op.attrs is not None else None, (), self.span)
-        self._typer.give(call)
+        try:
+            self._typer.give(call)
+        except RelayError:
+            unnamed = self._with_unnamed(call)
+            if unnamed is None:
+                raise
+            return unnamed
         return call
+
+    def _with_unnamed(self, call: Call) -> Call | None:
+        """The call with `?` for the names in as few operands as it takes; None where names are not what is wrong.
+
+        A model may give one extent two names. What runs the program compares them then.
+        """
+        unnamed = [self._unnamed(a) for a in call.args] if self.extents else call.args
+        named = [i for i, (a, b) in enumerate(zip(unnamed, call.args)) if a is not b]
+        for places in [*[{i} for i in reversed(named)], set(named)] if named else []:
+            args = [unnamed[i] if i in places else a for i, a in enumerate(call.args)]
+            weaker = Call(call.op, args, call.attrs, (), call.span)
+            try:
+                self._typer.give(weaker)
+            except RelayError:
+                continue
+            return weaker
+        return None
+
+    def _unnamed(self, x: Expr) -> Expr:
+        """A tensor, or a tuple of them, with `?` for extents that have names."""
+        if isinstance(x, Tuple):
+            fields = [self._unnamed(f) for f in x.fields]
+            return x if all(map(is_, fields, x.fields)) else self.tuple(fields)
+        ty = x.checked_type
+        if not isinstance(ty, TensorType) or not any(isinstance(d, TypeVar) for d in ty.shape):
+            return x
+        return self.stated(x, TensorType([ANY if isinstance(d, TypeVar) else d for d in ty.shape], ty.dtype))
 
     def _folded(self, call: Call) -> Any:
         """A typed call of an operator; a constant where it can be folded."""
@@ -246,19 +287,19 @@ class Builder:
             raise Unsupported(f"an operand has the type `{type_text(x.checked_type)}`" if x.checked_type else "")
         return x.checked_type
 
-    def shape(self, x: Expr, rank: int | None = None) -> Extents:
+    def shape(self, x: Expr, rank: int | None = None) -> Shape:
         """A tensor's extents; `ANY` for those that are not known. Raises `Malformed` for another number of them than `rank`."""
-        shape = Extents(self.type_of(x).shape)
+        shape = Shape(self.type_of(x).shape)
         if rank is not None and len(shape) != rank:
             raise Malformed(f"an operand has the type `{type_text(self.type_of(x))}`, and it must have {rank} axes")
         return shape
 
-    def static_shape(self, x: Expr, what: str = "the operand", rank: int | None = None) -> Extents:
+    def static_shape(self, x: Expr, what: str = "the operand", rank: int | None = None) -> Shape:
         """A tensor's extents. Raises `Unsupported` where one is not known, `Malformed` for another number than `rank`."""
         shape = self.shape(x, rank)
         if not all(isinstance(d, int) for d in shape):
             raise Unsupported(f"{what} must have a known shape, not `{type_text(self.type_of(x))}`; --shape gives it")
-        return Extents(int(d) for d in shape if isinstance(d, int))
+        return Shape(int(d) for d in shape if isinstance(d, int))
 
     def extent(self, x: Expr, axis: int, what: str = "") -> int:
         """One extent. Raises `Unsupported` where it is not known."""
@@ -288,6 +329,11 @@ class Builder:
 
     def known(self, x: Expr) -> list[int | None] | None:
         """The elements of a small integer tensor, in order, None for unknown ones; None where nothing is known."""
+        dims = self.elements(x)
+        return None if dims is None else [d if is_static(d) else None for d in dims]
+
+    def elements(self, x: Expr) -> list[Dim] | None:
+        """The elements of a small integer tensor, in order: numbers, named extents, `?`; None where nothing is known."""
         value = self.value(x)
         if value is not None:
             return [int(v) for v in value.reshape(-1)] if value.size <= 1024 else None
@@ -377,7 +423,7 @@ class Builder:
         if all(isinstance(d, int) for d in shape):
             return self.const(np.array(shape, dtype))
         extents: Expr = self.op("shape_of", x, dtype=dtype)
-        self._known.put(extents, [int(d) if isinstance(d, int) else None for d in shape])
+        self._known.put(extents, [int(d) if is_static(d) else d for d in shape])
         return extents
 
     def reshape_to(self, x: Expr, shape: Expr, *, allow_zero: bool = False) -> Expr:
@@ -395,6 +441,10 @@ class Builder:
             if allow_zero and 0 in wanted:
                 return self.op("reshape", x, newshape=tuple(wanted), allowzero=True)
             return self.reshape(x, wanted)
+        wanted_dims, have_dims = self.elements(shape) or [], self.shape(x)
+        numbers = numbers_for(have_dims, wanted_dims) if unknown else None
+        if numbers is not None:
+            return x if list(have_dims) == wanted_dims else self.reshape(x, numbers)
         if len(unknown) == 1 and -1 not in known and (0 not in known or not allow_zero):
             return self.reshape(x, [-1 if n is None else n for n in known])
         if not allow_zero and 0 in known:
@@ -407,7 +457,7 @@ class Builder:
     def refine(self, x: Expr, known: Sequence[int | None]) -> Expr:
         """A tensor of unknown extents with those that are known put into its type."""
         have = self.shape(x)
-        kept = [n if d is ANY and n is not None and n > 0 else 0 for d, n in zip(have, known)]
+        kept = [n if not is_static(d) and n is not None and n > 0 else 0 for d, n in zip(have, known)]
         return self.op("reshape", x, newshape=kept) if any(kept) else x
 
     # ---- folding

@@ -10,7 +10,9 @@ import numpy as np
 from relaylang.diagnostics import Diagnostic
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.listing import Listing
-from relaylang.ir import Expr, IRModule, Var, free_vars
+from relaylang.ir import Expr, Function, FuncType, IRModule, Var, free_vars
+from relaylang.ir.typed import typed
+from relaylang.passes.analysis import free_type_vars
 from relaylang.passes.layout.convert_layout import ConvertLayout
 
 
@@ -37,13 +39,26 @@ def finish(builder: Builder, inputs: Sequence[Var], outputs: Sequence[Expr]) -> 
     own = set(inputs)
     weights = [v for v in free_vars(body) if v not in own]
     for name in builder.module.functions:
-        builder.module[name] = builder.frozen(builder.module[name])
-    builder.module["main"] = builder.function([*inputs, *weights], body)
+        builder.module[name] = _polymorphic(builder, builder.frozen(builder.module[name]))
+    builder.module["main"] = _polymorphic(builder, builder.function([*inputs, *weights], body))
     if builder.options.layout:
         builder.module = in_layout(builder.module, builder.options.layout)
     params = {v.name_hint: builder.params[v.name_hint] for v in weights}
     left = builder.report.diagnostic("warning")
     return Imported(builder.module, params, builder.listing, [*([left] if left is not None else []), *builder.report.warnings])
+
+
+def _polymorphic(builder: Builder, function: Function) -> Function:
+    """The function over the named extents of its types."""
+    if not builder.extents:
+        return function
+    own = [v for v in free_type_vars(function) if v.kind == "ShapeVar"]
+    ty = function.checked_type
+    assert isinstance(ty, FuncType)
+    if not own:
+        return function
+    ty = FuncType(ty.arg_types, ty.ret_type, [*ty.type_params, *own])
+    return typed(Function(function.params, function.body, function.ret_type, ty.type_params, function.attrs, function.span), ty)
 
 
 def in_layout(mod: IRModule, layout: str) -> IRModule:

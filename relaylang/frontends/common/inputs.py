@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
+from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.options import Options
 from relaylang.ir import TensorType
 from relaylang.typing.valid_types import unsound
 
 
-def check_names(file: str, options: Options, names: Iterable[str], weights: Iterable[str] = ()) -> None:
+def check_names(file: str, options: Options, names: Iterable[str], weights: Iterable[str] = (), extents: Iterable[str] = ()) -> None:
     """Raise `RelayError` (R0804) where an option names no input, or an element type that there is not.
 
-    `names` are those of the inputs; `weights` are those of them that have values in the file.
+    `names` are those of the inputs; `weights` are those of them that have values in the file. The shape of one of the
+    named `extents` is a number.
     """
-    known = set(names)
+    known, named = set(names), set(extents)
     for name in [*options.shapes, *options.dtypes, *options.values]:
-        if name not in known:
-            near = did_you_mean(name, known)
+        if name not in known and name in named and name in options.shapes:
+            if len(options.shapes[name]) != 1:
+                said = f"{file}: {name} is an extent, and its number must be one, not {_text(options.shapes[name])}"
+                raise RelayError(error("R0804", said, notes=[f"--shape {name}=1 gives it one"]))
+        elif name not in known:
+            near = did_you_mean(name, known | named)
             notes = [f"did you mean {near}?" if near else f"its inputs: {', '.join(sorted(known - set(weights)))}"]
             raise RelayError(error("R0804", f"{file} has no input {name}", notes=notes))
     for name, dtype in options.dtypes.items():
         wrong = unsound(TensorType((), dtype))
         if wrong is not None:
             raise RelayError(error("R0804", f"{file}: the element type of the input {name}: {wrong}"))
+
+
+def name_extents(b: Builder, inputs: Mapping[str, Sequence[str]]) -> None:
+    """Name the extents of a model's inputs, each by its text, and give numbers to those that the options fix.
+
+    An input that has a value says what the names of its extents are.
+    """
+    b.extents.declare(text for texts in inputs.values() for text in texts)
+    values = {name: np.shape(v) for name, v in b.options.values.items() if v is not None and not isinstance(v, (list, tuple))}
+    b.extents.fix({**values, **b.options.shapes}, inputs)
 
 
 def check_axes(file: str, name: str, stated: Sequence[Any], shape: Sequence[Any]) -> None:
@@ -85,4 +101,4 @@ def no_model(value: Any, kind: str, wanted: str) -> Diagnostic:
     return error("R0804", f"{name} is no {kind}; {wanted}", notes=[route] if route is not None else [])
 
 
-__all__ = ["check_axes", "check_names", "no_model", "value_for"]
+__all__ = ["check_axes", "check_names", "name_extents", "no_model", "value_for"]

@@ -11,7 +11,7 @@ import numpy as np
 from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.report import Malformed
-from relaylang.ir import ANY, Call, Expr
+from relaylang.ir import Call, Expr, is_static
 from relaylang.ir.types import Dim
 
 # ---- logarithms and powers near one
@@ -255,9 +255,10 @@ def _same_batches(b: Builder, x: Expr, y: Expr) -> tuple[Expr, Expr]:
     have = b.shape(x)[:rank], b.shape(y)[:rank]
     if have[0] == have[1] or ones in have:
         return x, y  # unknown extents that stand at the same place are taken for equal
-    if any(d is ANY for d in (*have[0], *have[1])) and all(d != 1 and e != 1 for d, e in zip(*have)):
+    is_open = not all(map(is_static, (*have[0], *have[1])))
+    if is_open and all(d != 1 and e != 1 for d, e in zip(*have)):
         return x, y
-    if any(d is ANY for d in (*have[0], *have[1])):
+    if is_open:
         one, other = front_of(b, x, rank), front_of(b, y, rank)
         wanted = b.op("where", b.op("equal", one, b.const(1, b.dtype(one))), other, one)
         return _broadcast_front(b, x, wanted), _broadcast_front(b, y, wanted)

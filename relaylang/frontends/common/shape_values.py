@@ -1,25 +1,27 @@
-"""Knowledge of computed shapes: the elements of small integer tensors, each known or not.
+"""Knowledge of computed shapes: the elements of small integer tensors, each a number, a computation of named extents, or `?`.
 
 A model with a dynamic extent computes shapes: it takes the extents of a tensor, slices, multiplies and joins them. Most of
-the elements are known all the same. With them, a reshape keeps its static extents.
+the elements are known all the same. With them, a reshape keeps its extents.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from relaylang.interpreter.compute import compute
-from relaylang.ir import Call, Constant, Expr, TensorType, Tuple
+from relaylang.ir import ANY, Call, Constant, Dim, Expr, TensorType, Tuple, is_static
+from relaylang.ir.extents import combine, terms_of
 from relaylang.ops.record import Op, OpPattern
 
 #: Tensors with more elements are not followed.
 _MOST = 64
-#: Two different stand-ins for an unknown element. What moves elements gives equal results for both where they are known.
-_STAND_INS = (1, 2)
+#: Two series of stand-ins for elements that are no numbers. What moves an element gives its stand-ins, in both.
+_STAND_INS = (1, 1 + _MOST)
+#: Operators that compute extents of extents.
+_COMPUTES = {"add": "tir.Add", "subtract": "tir.Sub", "multiply": "tir.Mul", "divide": "tir.FloorDiv", "floor_divide": "tir.FloorDiv"}
 
 
 class Knowledge:
@@ -27,19 +29,16 @@ class Knowledge:
 
     def __init__(self) -> None:
         # The node itself is kept, so that no other node gets its id.
-        self._found: dict[int, tuple[Expr, np.ndarray, np.ndarray]] = {}
+        self._found: dict[int, tuple[Expr, np.ndarray]] = {}
 
-    def put(self, node: Expr, elements: list[int | None]) -> None:
-        """Note the elements of a vector, None for unknown ones."""
-        values = np.array([0 if n is None else n for n in elements], np.int64)
-        self._found[id(node)] = node, values, np.array([n is not None for n in elements], bool)
+    def put(self, node: Expr, elements: Sequence[Dim]) -> None:
+        """Note the elements of a vector."""
+        self._found[id(node)] = node, _array(elements, (len(elements),))
 
-    def of(self, node: Expr) -> list[int | None] | None:
-        """The elements of a tensor in order, None for unknown ones; None for a tensor that is not followed."""
+    def of(self, node: Expr) -> list[Dim] | None:
+        """The elements of a tensor in order; None for a tensor that is not followed."""
         entry = self._found.get(id(node))
-        if entry is None:
-            return None
-        return [int(v) if k else None for v, k in zip(entry[1].reshape(-1), entry[2].reshape(-1))]
+        return None if entry is None else list(entry[1].reshape(-1))
 
     def follow(self, call: Call, op: Op) -> None:
         """Note what a call's result is known to be, from what its operands are known to be."""
@@ -48,34 +47,37 @@ class Knowledge:
         parts = [self._parts(a) for a in call.args]
         if any(p is None for p in parts):
             return
-        if op.pattern == OpPattern.INJECTIVE and any(not _whole(p) for p in parts[1:]):
-            return
-        results = [compute(call, [_filled(p, n, a) for p, a in zip(parts, call.args)]) for n in _STAND_INS]
-        if any(r is None for r in results):
-            return
-        first, second = (np.asarray(r) for r in results)
-        mask = _mask(op, [k for p in parts for _, k in (p or ())], first, second)
-        if mask.any():
-            self._found[id(call)] = call, first.astype(np.int64), mask
+        operands = [p for p in parts if p is not None]
+        result = _computed(op, operands, call)
+        if result is None and (op.pattern != OpPattern.INJECTIVE or all(map(_whole, operands[1:]))):
+            result = _moved(op, operands, call)
+        if result is not None and any(d is not ANY for d in result.flat):
+            self._found[id(call)] = call, result
 
     def _has(self, x: Expr) -> bool:
         if isinstance(x, Tuple):
             return any(id(f) in self._found or isinstance(f, Constant) for f in x.fields)
         return id(x) in self._found
 
-    def _parts(self, x: Expr) -> list[tuple[np.ndarray, np.ndarray]] | None:
-        """The values and the knowledge of them, for a tensor or for the fields of a tuple."""
+    def _parts(self, x: Expr) -> list[np.ndarray] | None:
+        """The elements of a tensor, or of the fields of a tuple."""
         parts = []
         for field in x.fields if isinstance(x, Tuple) else [x]:
             if isinstance(field, Constant) and field.data.size <= _MOST:
-                parts.append((field.data, np.ones_like(field.data, bool)))
+                parts.append(field.data.astype(object))
             elif id(field) in self._found:
-                parts.append(self._found[id(field)][1:])
+                parts.append(self._found[id(field)][1])
             elif isinstance(field.checked_type, TensorType) and field.checked_type.shape == (1,):
-                parts.append((np.zeros(1, np.int64), np.zeros(1, bool)))
+                parts.append(_array([ANY], (1,)))
             else:
                 return None
         return parts
+
+
+def _array(elements: Sequence[Dim], shape: Sequence[int]) -> np.ndarray:
+    array = np.empty(len(elements), object)
+    array[:] = elements
+    return array.reshape(shape)
 
 
 def _is_small(node: Expr) -> bool:
@@ -87,22 +89,59 @@ def _is_small(node: Expr) -> bool:
     return len(extents) == len(ty.shape) and math.prod(extents) <= _MOST
 
 
-def _mask(op: Op, masks: Sequence[np.ndarray], first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Which elements of a result are known; `first` and `second` differ where an unknown element went."""
-    if op.pattern == OpPattern.INJECTIVE or (len(masks) == 1 and masks[0].shape != first.shape):
-        return np.asarray(first == second)  # the call moves elements
-    return np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(*masks)), first.shape)
+def _whole(parts: Sequence[np.ndarray]) -> bool:
+    return all(is_static(d) for part in parts for d in part.flat)
 
 
-def _whole(parts: list[tuple[np.ndarray, np.ndarray]] | None) -> bool:
-    return parts is not None and all(k.all() for _, k in parts)
+def _computed(op: Op, operands: Sequence[Sequence[np.ndarray]], call: Call) -> np.ndarray | None:
+    """The result of arithmetic that has named extents in it; None for other operators and for numbers alone."""
+    key = _COMPUTES.get(op.name)
+    if key is None or all(map(_whole, operands)):
+        return None
+    left, right = np.broadcast_arrays(*[parts[0] for parts in operands])
+    return _array([_combined(key, a, b) for a, b in zip(left.flat, right.flat)], left.shape)
 
 
-def _filled(parts: list[tuple[np.ndarray, np.ndarray]] | None, stand_in: int, x: Expr) -> Any:
-    assert parts is not None
-    fields = x.fields if isinstance(x, Tuple) else [x]
-    stand_ins = [np.where(k, v, stand_in).astype(np.dtype(f.checked_type.dtype)) for (v, k), f in zip(parts, fields)]  # type: ignore[union-attr]
-    return tuple(stand_ins) if isinstance(x, Tuple) else stand_ins[0]
+def _combined(key: str, left: Dim, right: Dim) -> Dim:
+    if left is ANY or right is ANY:
+        return ANY
+    # Quotients of negative numbers are rounded in another way.
+    if key == "tir.FloorDiv" and not (is_static(right) and right > 0 and all(c > 0 for c in terms_of(left).values())):
+        return ANY
+    return combine(key, int(left) if is_static(left) else left, int(right) if is_static(right) else right)
+
+
+def _moved(op: Op, operands: Sequence[Sequence[np.ndarray]], call: Call) -> np.ndarray | None:
+    """The result of a call that moves elements, or computes with numbers alone."""
+    dims = [d for parts in operands for part in parts for d in part.flat]
+    results = []
+    for first in _STAND_INS:
+        count, values = first, []
+        for parts, x in zip(operands, call.args):
+            arrays = []
+            for part, field in zip(parts, x.fields if isinstance(x, Tuple) else [x]):
+                numbers = [int(d) if is_static(d) else count + i for i, d in enumerate(part.flat)]
+                count += part.size
+                assert isinstance(field.checked_type, TensorType)
+                arrays.append(np.array(numbers, np.int64).reshape(part.shape).astype(np.dtype(field.checked_type.dtype)))
+            values.append(tuple(arrays) if isinstance(x, Tuple) else arrays[0])
+        results.append(compute(call, values))
+    if results[0] is None or results[1] is None:
+        return None
+    one, other = (np.asarray(r, np.int64) for r in results)
+    shape = one.shape
+    alone = len(operands) == len(operands[0]) == 1
+    moves = op.pattern == OpPattern.INJECTIVE or op.name == "cast" or (alone and operands[0][0].shape != shape)
+    elements: list[Dim] = []
+    for a, b in zip(one.flat, other.flat):
+        place = int(a) - _STAND_INS[0]
+        moved = moves and b - a == _STAND_INS[1] - _STAND_INS[0] and 0 <= place < len(dims)
+        elements.append(int(a) if a == b else dims[place] if moved else ANY)
+    if not moves:
+        masks = [np.vectorize(is_static, otypes=[bool])(part) for parts in operands for part in parts]
+        known = np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(*masks)), shape)
+        elements = [d if k else ANY for d, k in zip(elements, known.flat)]
+    return _array(elements, shape)
 
 
 __all__ = ["Knowledge"]

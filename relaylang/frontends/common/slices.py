@@ -8,7 +8,7 @@ import numpy as np
 
 from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder
-from relaylang.ir import ANY, Expr
+from relaylang.ir import Expr, is_static
 
 #: A bound beyond every extent.
 FAR = 2**31 - 1
@@ -106,7 +106,7 @@ def pad_computed(b: Builder, x: Expr, widths: Expr, mode: str, value: Expr) -> E
     padded = b.op("dyn.nn.pad", x, widths, value, pad_width=[], pad_mode=mode)
     known = b.known(widths) or [None] * (2 * b.rank(x))
     sizes = [
-        d + p + q if isinstance(d, int) and d is not ANY and p is not None and q is not None else None
+        d + p + q if is_static(d) and p is not None and q is not None else None
         for d, p, q in zip(b.shape(x), known[0::2], known[1::2])
     ]
     return b.refine(padded, sizes)

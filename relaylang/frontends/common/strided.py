@@ -11,7 +11,7 @@ from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.report import Malformed
 from relaylang.frontends.common.slices import FAR, slice_axes, slice_computed
-from relaylang.ir import ANY, Expr
+from relaylang.ir import Expr, is_static
 
 
 def slice_by_size(b: Builder, x: Expr, begin: Expr, size: Expr) -> Expr:
@@ -103,7 +103,7 @@ def _cut(b: Builder, x: Expr, cuts: list[_Cut]) -> Expr:
     fixed = [(c.axis, c.first, c.last, c.step) for c in cuts if isinstance(c.first, int) and isinstance(c.last, int)]
     if fixed:
         axes, firsts, lasts, steps = (list(v) for v in zip(*fixed))
-        if any(b.shape(x)[a] is ANY and s < 0 and f not in (FAR, -1) for a, f, _, s in fixed):
+        if any(not is_static(b.shape(x)[a]) and s < 0 and f not in (FAR, -1) for a, f, _, s in fixed):
             raise Unsupported("it goes backwards on an axis of an unknown extent; --shape gives it")
         x = slice_axes(b, x, firsts, lasts, axes, steps)
     open_ = [c for c in cuts if not (isinstance(c.first, int) and isinstance(c.last, int))]

@@ -15,7 +15,7 @@ from relaylang.diagnostics.source import Span
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported, failure
 from relaylang.frontends.common.files import damaged, need_package
 from relaylang.frontends.common.imported import finish
-from relaylang.frontends.common.inputs import check_names, no_model
+from relaylang.frontends.common.inputs import check_names, name_extents, no_model
 from relaylang.frontends.common.lists import NOTHING, fit, get, is_option
 from relaylang.frontends.common.partial import external
 from relaylang.frontends.onnx import schema, texts
@@ -116,7 +116,10 @@ class Importer:
         return value if isinstance(value, Expr) else self.builder.tuple([self._plain(v, stated) for v in value])
 
     def _inputs(self, graph: Graph, proto: Any) -> list[Var]:
-        check_names(self.file, self.options, [i.name for i in proto.input], graph.weights)
+        texts_of = {i.name: [d.dim_param for d in i.type.tensor_type.shape.dim] for i in proto.input}
+        self._texts([text for texts in texts_of.values() for text in texts])
+        name_extents(self.builder, texts_of)
+        check_names(self.file, self.options, texts_of, graph.weights, self.builder.extents)
         inputs = []
         for value in proto.input:
             if value.name in graph.weights and value.name not in self.options.shapes:

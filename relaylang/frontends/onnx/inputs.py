@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def input_type(b: Builder, value: Any, file: str, options: Options) -> Type:
-    """The type of a model's input: as the options say, else as the file says, with `?` for named extents.
+    """The type of a model's input: as the options say, else as the file says.
 
     A sequence is a list, an optional an option; the options then speak of the tensors inside.
     """
@@ -85,7 +85,7 @@ def stated_value(
     if kind != "tensor_type":
         notes = ["a program has tensors only; give the input a value when the model is imported"]
         raise RelayError(error("R0801", f"{file}: {what} is a {kind or 'value of no type'}", notes=notes))
-    stated = tensor_type(proto.tensor_type, file, what)
+    stated = tensor_type(proto.tensor_type, file, what, None if around else b.extents)
     dtype = dtype or dtype_of(proto.tensor_type.elem_type, file, what)
     if shape is not None and stated is not None and len(stated.shape) != len(shape) and not around:
         raise RelayError(error("R0804", f"{file}: {what} has {len(stated.shape)} axes, not {len(shape)}"))

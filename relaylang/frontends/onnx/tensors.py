@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes  # noqa: F401  (gives numpy the names of small element types)
 import numpy as np
 
+from relaylang.frontends.common.extents import Extents
 from relaylang.frontends.common.files import damaged
 from relaylang.ir import ANY, TensorType
 from relaylang.ir.types import Dim
@@ -73,16 +74,21 @@ def type_of(proto: Any, file: str, what: str) -> TensorType | None:
     return tensor_type(proto.type.tensor_type, file, what)
 
 
-def tensor_type(tensor: Any, file: str, what: str) -> TensorType | None:
-    """The type of a TypeProto's tensor; None where it states no rank. Raises `RelayError` for strings."""
+def tensor_type(tensor: Any, file: str, what: str, extents: Extents | None = None) -> TensorType | None:
+    """The type of a TypeProto's tensor; None where it states no rank. Raises `RelayError` for strings.
+
+    A named extent is one of `extents`, or else `?`.
+    """
     dtype = dtype_of(tensor.elem_type, file, what)
     if not tensor.HasField("shape"):
         return None
-    return TensorType([_dim(d) for d in tensor.shape.dim], dtype)
+    return TensorType([_dim(d, extents) for d in tensor.shape.dim], dtype)
 
 
-def _dim(dim: Any) -> Dim:
-    return int(dim.dim_value) if dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0 else ANY
+def _dim(dim: Any, extents: Extents | None) -> Dim:
+    if dim.WhichOneof("value") == "dim_value":
+        return int(dim.dim_value) if dim.dim_value >= 0 else ANY
+    return extents.dim(dim.dim_param) if extents is not None else ANY
 
 
 def array_of(proto: Any, file: str, folder: str, budget: Budget) -> np.ndarray:

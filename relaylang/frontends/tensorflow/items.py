@@ -13,7 +13,7 @@ import numpy as np
 
 from relaylang.frontends.common import Builder, Malformed, Unsupported
 from relaylang.frontends.tensorflow.tensors import numpy_dtype
-from relaylang.ir import ANY, Expr
+from relaylang.ir import Expr, is_static
 from relaylang.ir.types import Dim
 
 #: Lists of known length up to this one are single expressions.
@@ -123,7 +123,7 @@ def _shaped(b: Builder, xs: Items, value: Expr) -> Items:
     if xs.shape is not None:
         if len(xs.shape) != len(shape):
             raise Unsupported("the elements of its list have different numbers of axes")
-        shape = tuple([d if e is ANY else e for d, e in zip(shape, xs.shape)])
+        shape = tuple([e if is_static(e) else d for d, e in zip(shape, xs.shape)])
     return replace(xs, shape=shape)
 
 

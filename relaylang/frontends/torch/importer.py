@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ from relaylang.frontends.common import (
     external,
     failure,
     finish,
+    name_extents,
     need_package,
     no_model,
     value_for,
@@ -44,6 +46,9 @@ from relaylang.ir import ANY, Expr, TensorType, Var
 from relaylang.ir.bulk import gc_paused
 from relaylang.runtime.budget import Budget
 from relaylang.runtime.text import read_bytes
+
+#: A symbol of an extent: one that an input's shape gives, or a number that the program computes.
+_SYMBOL = re.compile(r"\b[su]\d+\b")
 
 
 class Importer:
@@ -102,14 +107,24 @@ class Importer:
 
     def _inputs(self, scope: Scope) -> list[Var]:
         names = self.program.inputs
-        check_names(self.file, self.options, names)
+        texts = {n: scope.graph.tensors[n].extents for n in names if n in scope.graph.tensors}
+        self.builder.extents.declare(symbol for each in texts.values() for text in each for symbol in _SYMBOL.findall(text))
+        name_extents(self.builder, texts)
+        check_names(self.file, self.options, names, (), self.builder.extents)
         variables = []
         for name in names:
             meta = scope.graph.tensors.get(name, Meta((), "int64"))
             shape = self.options.shapes.get(name)
             if shape is not None:
                 check_axes(self.file, name, meta.shape, shape)
-            extents = list(shape) if shape is not None else [ANY if d is None else d for d in meta.shape]
+            extents = (
+                list(shape)
+                if shape is not None
+                else [
+                    self.builder.extents.dim(text) if d is None else d
+                    for d, text in zip(meta.shape, [*meta.extents, *[""] * len(meta.shape)])
+                ]
+            )
             dtype = self.options.dtypes.get(name, meta.dtype)
             parts = PARTS.get(dtype)
             extents, dtype = (extents, dtype) if parts is None else ([*extents, 2], parts)

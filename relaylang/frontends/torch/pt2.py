@@ -75,11 +75,15 @@ class DType:
 
 @dataclass(frozen=True)
 class Meta:
-    """What the file says about a tensor: extents (None: not known), the element type, steps in memory."""
+    """What the file says about a tensor: extents (None: not known), the element type, steps in memory.
+
+    `extents` has the expressions of SymPy for those that are not known, "" for the others.
+    """
 
     shape: tuple[int | None, ...]
     dtype: str
     strides: tuple[int | None, ...] | None = None
+    extents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -264,7 +268,8 @@ def _layer(stack: str) -> str:
 
 def _meta(meta: Any) -> Meta:
     sizes, strides = (tuple([int(d["as_int"]) if "as_int" in d else None for d in meta[k]]) for k in ("sizes", "strides"))
-    return Meta(sizes, DTYPES.get(meta["dtype"], ""), strides)
+    extents = tuple([_text(d["as_expr"]["expr_str"]) if "as_expr" in d else "" for d in meta["sizes"]])
+    return Meta(sizes, DTYPES.get(meta["dtype"], ""), strides, extents)
 
 
 def _number(argument: Any) -> Any:

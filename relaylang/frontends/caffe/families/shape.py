@@ -9,7 +9,7 @@ import numpy as np
 
 from relaylang.frontends.caffe.node import LARGEST, Node, product
 from relaylang.frontends.common import Malformed, Rule, Unsupported
-from relaylang.ir import ANY, Expr
+from relaylang.ir import ANY, Expr, is_static
 
 
 def concat(n: Node, *operands: Expr) -> Any:
@@ -55,7 +55,7 @@ def reshape(n: Node, x: Expr) -> Any:
         raise Malformed(f"its extents {target[:20]} leave more than one open")
     if -1 in target:
         inner, others = product(have[first:last]), product([d for d in target if d != -1])
-        if inner is ANY or others is ANY:
+        if not is_static(inner) or not is_static(others):
             target[target.index(-1)] = ANY
         elif others == 0 or inner % others:
             raise Malformed(f"its {inner} elements do not fit the extents {target[:20]}")

@@ -12,7 +12,7 @@ from relaylang.frontends.common.nn import matmul
 from relaylang.frontends.common.quantized import along
 from relaylang.frontends.onnx.families.quantized import integer_matmul, product_of, qnn_scales
 from relaylang.frontends.onnx.node import Node
-from relaylang.ir import ANY, Expr
+from relaylang.ir import ANY, Expr, is_static
 
 DOMAIN = "com.microsoft"
 
@@ -51,11 +51,11 @@ def _mask_bias(n: Node, mask: Expr, q: Expr, k: Expr) -> Expr:
 def _by_length(b: Builder, lengths: Expr, q: Expr, k: Expr) -> Expr:
     """(batch) has ends; (2 * batch) has ends, then starts."""
     have, batch = b.shape(lengths)[0], b.shape(q)[0]
-    if have == batch or have == ANY:
+    if have == batch or have is ANY:
         return common.shorter_than(b, k, lengths)
-    if have is ANY or batch is ANY or have != 2 * batch:  # type: ignore[operator]
+    if not is_static(have) or not is_static(batch) or have != 2 * batch:
         raise Unsupported("a mask of packed sequences is not converted")
-    ends, starts = b.slice(lengths, [0], [batch], [0]), b.slice(lengths, [batch], [have], [0])  # type: ignore[list-item]
+    ends, starts = b.slice(lengths, [0], [batch], [0]), b.slice(lengths, [batch], [have], [0])
     behind = b.op("logical_not", common.shorter_than(b, k, starts))
     return b.op("logical_and", common.shorter_than(b, k, ends), behind)
 

@@ -13,7 +13,7 @@ from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.slices import pad as padded
 from relaylang.frontends.common.slices import slice_axes
 from relaylang.frontends.paddle.node import Node, Tensors
-from relaylang.ir import ANY, Expr
+from relaylang.ir import Expr, is_static
 
 
 def reshape(n: Node, x: Expr, shape: Tensors) -> Any:
@@ -48,7 +48,7 @@ def flatten(n: Node, x: Expr) -> Any:
     shape = b.shape(x)
     if all(isinstance(d, int) for d in shape):
         return b.reshape_exactly(x, [*shape[:start], math.prod(shape[start : stop + 1]), *shape[stop + 1 :]])
-    if sum(d is ANY for d in shape[start : stop + 1]) and all(isinstance(d, int) for d in (*shape[:start], *shape[stop + 1 :])):
+    if all(map(is_static, (*shape[:start], *shape[stop + 1 :]))):
         return b.op("reshape", x, newshape=[*shape[:start], -1, *shape[stop + 1 :]])
     flat = x
     for _ in range(stop - start):
@@ -72,7 +72,7 @@ def squeeze(n: Node, x: Expr, axis: Any = None) -> Any:
     """Axes of another extent than 1 stay."""
     b, shape, rank = n.b, n.b.shape(x), n.b.rank(x)
     stated = [a % rank for a in n.numbers(axis, "its axes")] if axis is not None else []
-    if any(shape[a] is ANY for a in stated or range(rank)):
+    if not all(is_static(shape[a]) for a in stated or range(rank)):
         raise Unsupported("the extents of the axes that it removes must be known; --shape gives them")
     return b.squeeze(x, [a for a in dict.fromkeys(stated or range(rank)) if shape[a] == 1])
 
