@@ -30,7 +30,8 @@ class OutOfTime(Trap):
 def time_limit(seconds: float | None) -> Iterator[None]:
     """Raise `OutOfTime` in the block after so many seconds, counted from its start. None and infinity are no limit.
 
-    The exception comes between two steps in Python. A kernel, or compiled code, ends first.
+    The exception comes between two steps in Python. A kernel of the interpreter ends first. Compiled code asks for it at
+    times (`relaylang.runtime.interrupts`).
     """
     if seconds is None or seconds == math.inf:
         yield

@@ -29,6 +29,7 @@ from relaylang.runtime.artifact import (
 )
 from relaylang.runtime.benchmark import BenchmarkResult, timed
 from relaylang.runtime.external import Calls, Parts, callables
+from relaylang.runtime.interrupts import check
 from relaylang.runtime.library import Library
 from relaylang.runtime.machine import usable_cpus
 from relaylang.runtime.manifest import ERRORS, STATUS, Manifest, differences, read, read_text
@@ -218,10 +219,13 @@ class CpuArtifact(Artifact):
             places[n] = _address(array)
         for n, array in enumerate(outputs):
             results[n] = _address(array)
-        self._code.run(places, results, bound[0], bound[1], arena.place, self._threads)
-        if self._status >= 0:
-            self._check(arena)
-        self._arenas.append(arena)
+        try:
+            self._code.run(places, results, bound[0], bound[1], arena.place, self._threads)
+            check()
+            if self._status >= 0:
+                self._check(arena)
+        finally:
+            self._arenas.append(arena)
 
     def session(self, state: Mapping[str, int], /, **initial: Any) -> Session:
         """Runs that keep some inputs: `state` names each with the number of the result that is its next value.
@@ -259,8 +263,13 @@ class CpuArtifact(Artifact):
         outputs = [empty(shape, dtype) for shape, dtype in self._outputs]
         places, results, arena, bound = _pointers(arrays), _pointers(outputs), self._arena(), self._bound
         code, threads = self._code, self._threads
+
+        def run() -> None:
+            code.run(places, results, bound[0], bound[1], arena.place, threads)
+            check()
+
         try:
-            timing = timed(lambda: code.run(places, results, bound[0], bound[1], arena.place, threads), repeat, number, min_repeat_ms)
+            timing = timed(run, repeat, number, min_repeat_ms)
             if self._status >= 0:
                 self._check(arena)
         finally:

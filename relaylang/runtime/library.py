@@ -15,6 +15,7 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.external import Calls
+from relaylang.runtime.interrupts import watch
 from relaylang.runtime.text import reason
 
 try:
@@ -41,7 +42,7 @@ class Library:
     Raises `RelayError` (R0641) if it cannot be loaded.
     """
 
-    __slots__ = ("__weakref__", "_table", "about", "calls", "content", "peak", "prepare", "profiling", "run", "times")
+    __slots__ = ("__weakref__", "_asks", "_table", "about", "calls", "content", "peak", "prepare", "profiling", "run", "times")
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -54,7 +55,7 @@ class Library:
             close = function_in(opened, "relay_close", _CLOSE)
             self.peak = function_in(opened, "relay_peak", _PEAK) if hasattr(opened, "relay_peak") else None
             self.times = _times(opened) if self.peak is not None else None
-            self._table = table_in(opened)
+            self._table, self._asks = table_in(opened), watch(opened)
             self.profiling = threading.Lock()
             self.about = ctypes.string_at(address_in(opened, "relay_about"))
         except (AttributeError, ValueError):

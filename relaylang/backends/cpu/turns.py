@@ -18,8 +18,8 @@ from relaylang.ir.typed import retype, typed, typed_tuple, typed_var
 from relaylang.ir.visit import free_vars, rebuild
 from relaylang.ops.record import Op
 
-#: A loop of fewer turns is written out.
-LEAST = 3
+#: A loop of fewer turns is written out; one of more is no operator.
+LEAST, MOST = 3, 1 << 30
 
 
 class LoopOp(OpaqueOp):
@@ -305,4 +305,4 @@ def whole_number(value: Any) -> int | None:
     return int(np.asarray(value.data)) if known else None
 
 
-__all__ = ["LEAST", "Fixed", "Form", "LoopOp", "Needs", "begins", "form_of", "is_static", "loop_call", "whole_number"]
+__all__ = ["LEAST", "MOST", "Fixed", "Form", "LoopOp", "Needs", "begins", "form_of", "is_static", "loop_call", "whole_number"]

@@ -13,6 +13,7 @@ from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.pipeline import lower_module
 from relaylang.backends.cpu.program import Program
+from relaylang.backends.cpu.turns import MOST as MOST_TURNS
 from relaylang.backends.cpu.turns import LoopOp
 from relaylang.backends.vm.elements import SIGNED, Elements, range_type, static_form, the_larger
 from relaylang.backends.vm.loops import OpenLoop, with_open_loops
@@ -72,8 +73,6 @@ _NUMBERS = (
 )
 #: So often are extents that must be equal found, and types inferred again.
 _ROUNDS = 4
-#: A kernel's loop has so many turns at most, as nothing can stop it.
-_MOST_TURNS = 1 << 20
 
 
 @dataclass
@@ -209,8 +208,8 @@ def _loop(op: OpenLoop, args: Sequence[Expr], elements: Elements, typer: CallTyp
     if found is None or [x.checked_type for x in body.fields[:count]] != [x.checked_type for x in args[:count]]:
         raise RelayError(error("R0634", "the limit or the states of a loop are not known before the program runs", span))
     turns = largest(found.item() - op.first.data.item(), 0)
-    if turns > _MOST_TURNS:
-        raise RelayError(error("R0634", f"a loop has more than {_MOST_TURNS} turns", span))
+    if turns > MOST_TURNS:
+        raise RelayError(error("R0634", f"a loop has more than {MOST_TURNS} turns", span))
     made = LoopOp(Function([turn, *params], typed_tuple(body.fields[:-1])), op.first, count, turns, op.number)
     loop = typed(Call(made, args, None, (), span), made.result)
     outer: dict[int, Expr] = {id(old): new for old, new in zip(op.body.params, (turn, *args))}

@@ -51,6 +51,7 @@ def _batch(number: int, inputs: int, steps: Sequence[int]) -> str:
         f"    const void* const from[] = {{{', '.join(slices[:inputs]) or '0'}}};\n"
         f"    void* const to[] = {{{', '.join(slices[inputs:])}}};\n"
         f"    slice_{number}(from, to, params, fixed, arena, threads);\n"
+        "    if (r_stopped()) return;\n"
         "  }\n}"
     )
 
@@ -90,7 +91,7 @@ class ProgramEmitter(Emitter):
                 parts.append(_shapes(n, region.shapes))
             shapes = f"shapes_{n}" if region.shapes is not None else "0"
             table.append(f"  {{prepare_{n}, run_{n}, {shapes}, {json.dumps(interface)}}},")
-        begin, end = ("r_begin(threads);", "r_end();") if self.threads else ("", "")
+        begin, end = ("r_begin(threads); r_watch();", "r_end();") if self.threads else ("r_watch();", "")
         parts += [
             _SHOWN + _REGIONS,
             f"R_SHOWN const r_region relay_regions[] = {{\n{chr(10).join(table) or '  {0, 0, 0, 0},'}\n}};\n"
@@ -110,7 +111,7 @@ class ProgramEmitter(Emitter):
         said = json.dumps(about())
         body = [
             _SHOWN + _REGIONS + "extern const r_region relay_regions[];\n"
-            "void relay_vm_threads(int threads);\n"
+            "void relay_vm_threads(int threads);\nint r_stopped(void);\n"
             f"R_SHOWN const char relay_vm_about[] = {said};",
             values,
             exchange,

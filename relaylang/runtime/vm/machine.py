@@ -23,6 +23,7 @@ from relaylang.interpreter.evaluate import as_value
 from relaylang.interpreter.memory import size_text
 from relaylang.interpreter.time_limit import OutOfTime, time_limit
 from relaylang.interpreter.values import FunctionValue, Value, short_text
+from relaylang.runtime import interrupts
 from relaylang.runtime.external import Calls
 from relaylang.runtime.library import address_in, connect, function_in, open_library, table_in, unload
 from relaylang.runtime.machine import available_memory, resident_memory, usable_cpus
@@ -145,6 +146,7 @@ class VMLibrary:
                 raise ValueError("its kernels are not those that the program describes")
             close = function_in(opened, "relay_close", ctypes.CFUNCTYPE(None))
             table = table_in(opened)
+            self._asks = interrupts.watch(opened)
         except (AttributeError, ValueError) as e:
             unload(opened, None)
             raise RelayError(error("R0641", f"the compiled program cannot be loaded: {e}")) from None
@@ -371,6 +373,7 @@ class Machine:
         base = resident_memory() or 0
         while True:
             status = library.run(place, fuel, threads)
+            interrupts.check()
             if status == _DONE:
                 return
             if status == _HOST:

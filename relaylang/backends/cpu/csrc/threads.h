@@ -1,8 +1,83 @@
 //@ r_site
-// A place that runs a kernel on several threads: what all its units cost one thread (ns, 0: unknown), and its runs.
+// A place that runs a kernel: what all its units cost one thread (ns, 0: unknown), its runs, and how many units take no longer
+// than a look may wait.
 #include <stdatomic.h>
-typedef struct { atomic_long cost, runs; } r_site;
+typedef struct { atomic_long cost, runs, piece; } r_site;
 typedef void (*r_kernel)(void* const* b, long lo, long hi);
+
+//@ r_watch r_stopped r_alone: r_site
+// The end of a run before its time. `relay_interrupted` is the loader's: it returns 1 where the caller of the run wants its
+// end. The thread `relay_main`, where signals come, asks often; others ask for a limit of time. A stopped run leaves its
+// results undefined.
+#include <pthread.h>
+#include <time.h>
+#if defined(_WIN32)
+#include <windows.h>
+#define R_SEEN __declspec(dllexport)
+#define r_self() ((unsigned long)GetCurrentThreadId())
+#else
+#define R_SEEN __attribute__((visibility("default")))
+#define r_self() ((unsigned long)pthread_self())
+#endif
+R_SEEN int (*relay_interrupted)(void);
+R_SEEN unsigned long relay_main;
+// A clock that is read in no time. A tick is 0.2 to 1 ns.
+static inline int64_t r_tick(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  return (int64_t)__builtin_ia32_rdtsc();
+#else
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+#endif
+}
+// Ticks between two questions (10 to 50 ms), those of other threads, and those of a kernel's piece.
+#define R_ASK 50000000
+#define R_SELDOM 1000000000
+#define R_PIECE 20000000
+static _Thread_local struct { int64_t next, apart; int stopped; } r_run;
+static atomic_flag r_asking = ATOMIC_FLAG_INIT;
+
+// Begin a run.
+R_LOCAL void r_watch(void) {
+  r_run.stopped = 0;
+  r_run.apart = r_self() == relay_main ? R_ASK : R_SELDOM;
+  r_run.next = relay_interrupted ? r_tick() + r_run.apart : INT64_MAX;
+}
+
+static inline int r_stopped_at(int64_t now) {
+  if (now >= r_run.next && !r_run.stopped && !atomic_flag_test_and_set(&r_asking)) {
+    r_run.stopped = relay_interrupted();
+    r_run.next = r_tick() + r_run.apart;
+    atomic_flag_clear(&r_asking);
+  }
+  return r_run.stopped;
+}
+
+// Whether the run ends here.
+R_LOCAL int r_stopped(void) { return r_stopped_at(r_tick()); }
+
+// Run a kernel's units from `lo` on in pieces, between which it may end. Returns whether it did.
+R_LOCAL int r_alone(r_site* site, r_kernel kernel, void* const* buffers, long lo, long units, long grain) {
+  const long known = atomic_load_explicit(&site->piece, memory_order_relaxed);
+  long piece = known < grain ? grain : known;
+  int stopped = 0;
+  for (int64_t begin = r_tick(), end; lo < units && !stopped; begin = end) {
+    const long size = units - lo > piece ? piece : units - lo;
+    kernel(buffers, lo, lo + size);
+    lo += size;
+    end = r_tick();
+    if (end - begin > R_PIECE) {
+      piece = (long)((double)size * (R_PIECE / 2) / (double)(end - begin));
+      if (piece < grain) piece = grain;
+    } else if (lo < units && end - begin < R_PIECE / 4) {
+      piece *= 2;
+    }
+    stopped = r_stopped_at(end);
+  }
+  if (piece != known) atomic_store_explicit(&site->piece, piece, memory_order_relaxed);
+  return stopped;
+}
 
 //@ r_threads: r_site
 // A pool of threads that share the units of one kernel at a time; the calling thread takes part. It waits for those
@@ -28,6 +103,8 @@ typedef void (*r_kernel)(void* const* b, long lo, long hi);
 #ifndef R_SHARE
 #define R_SHARE 1000
 #endif
+// What a piece takes at most.
+#define R_TURN 10000000
 #define R_APART __attribute__((aligned(64)))
 // The most threads that share a kernel.
 #define R_MOST 256
@@ -48,7 +125,7 @@ static struct {
   // The kernel that is run, and the threads that are still welcome to it.
   r_kernel kernel;
   void* const* buffers;
-  long grain;
+  long grain, most;
   int shares;
   R_APART atomic_int tickets;
   R_APART atomic_int finished;
@@ -58,15 +135,26 @@ static struct {
   atomic_int asleep, waiting;
 } r_pool;
 
+#ifndef R_WATCHED
+// Nothing ends a run of what is C source.
+#define r_stopped() 0
+static int r_alone(r_site* site, r_kernel kernel, void* const* buffers, long lo, long units, long grain) {
+  (void)site; (void)grain;
+  kernel(buffers, lo, units);
+  return 0;
+}
+#endif
+
 static long r_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec * 1000000000L + t.tv_nsec;
 }
 
-// Work on the kernel until nothing is left; the units that were done here. A piece is half of what a stretch has left.
-static long r_share(int own) {
-  const long grain = r_pool.grain;
+// Work on the kernel until nothing is left; the units that were done here. A piece is half of what a stretch has left, and
+// takes no longer than a look may wait. The caller of a run that ends takes what is left from all.
+static long r_share(int own, int caller) {
+  const long grain = r_pool.grain, most = r_pool.most;
   const int shares = r_pool.shares;
   long done = 0;
   for (int n = 0; n < shares; n++) {
@@ -76,12 +164,17 @@ static long r_share(int own) {
     long lo = atomic_load_explicit(next, memory_order_relaxed);
     while (lo < end) {
       long size = (end - lo) / 2;
+      if (size > most) size = most;
       if (size < grain) size = grain;
-      long hi = end - lo - size < grain ? end : lo + size;
+      const long hi = end - lo - size < grain ? end : lo + size;
       if (!atomic_compare_exchange_weak_explicit(next, &lo, hi, memory_order_relaxed, memory_order_relaxed)) continue;
       r_pool.kernel(r_pool.buffers, lo, hi);
       done += hi - lo;
       lo = hi;
+      if (caller && r_stopped()) {
+        for (int k = 0; k < shares; k++) atomic_store_explicit(&r_pool.share[k].next, r_pool.share[k].end, memory_order_relaxed);
+        return done;
+      }
     }
   }
   return done;
@@ -112,7 +205,7 @@ static int r_look(void) {
 static void* r_worker(void* number) {
   for (;;) {
     if (r_enter() || r_look()) {
-      r_share((int)(size_t)number % r_pool.shares);
+      r_share((int)(size_t)number % r_pool.shares, 0);
       atomic_fetch_add(&r_pool.finished, 1);
       if (atomic_load(&r_pool.waiting)) {
         pthread_mutex_lock(&r_pool.lock);
@@ -226,8 +319,8 @@ static void r_learn(r_site* site, long units, long done, long took) {
 }
 
 // Run a kernel's units, at least `grain` at a time, on up to `threads` threads: as many as the work is worth waking. Alone
-// where the pool is taken by another caller.
-R_LOCAL void r_parallel(r_site* site, r_kernel kernel, void* const* buffers, long units, long grain, int threads) {
+// where the pool is taken by another caller. Returns whether the run ends here.
+R_LOCAL int r_parallel(r_site* site, r_kernel kernel, void* const* buffers, long units, long grain, int threads) {
   long from = 0, start = 0, helpers = r_pool.alive < threads ? r_pool.alive : threads - 1;
   // Times change little: most runs are not measured.
   long runs = helpers > 0 ? atomic_fetch_add_explicit(&site->runs, 1, memory_order_relaxed) : 0;
@@ -239,7 +332,7 @@ R_LOCAL void r_parallel(r_site* site, r_kernel kernel, void* const* buffers, lon
     if (cost == 0) {
       // The first units are not cheaper than others, and enough of them for a measurement.
       from = (units + 15) / 16 > grain ? (units + 15) / 16 : grain;
-      kernel(buffers, 0, from);
+      if (r_alone(site, kernel, buffers, 0, from, grain)) return 1;
       r_learn(site, units, from, r_now() - start);
       cost = atomic_load_explicit(&site->cost, memory_order_relaxed);
     }
@@ -252,13 +345,14 @@ R_LOCAL void r_parallel(r_site* site, r_kernel kernel, void* const* buffers, lon
     if (helpers >= R_MOST) helpers = R_MOST - 1;
   }
   if (helpers <= 0 || pthread_mutex_trylock(&r_pool.owner) != 0) {
-    if (from < units) kernel(buffers, from, units);
-    if (measured && start != 0) r_learn(site, units, units, r_now() - start);
-    return;
+    const int stopped = r_alone(site, kernel, buffers, from, units, grain);
+    if (measured && start != 0 && !stopped) r_learn(site, units, units, r_now() - start);
+    return stopped;
   }
   r_pool.kernel = kernel;
   r_pool.buffers = buffers;
   r_pool.grain = grain;
+  r_pool.most = (long)((double)units * R_TURN / (double)atomic_load_explicit(&site->cost, memory_order_relaxed)) + 1;
   r_pool.shares = (int)helpers + 1;
   for (long n = 0, lo = from; n <= helpers; n++) {
     atomic_store_explicit(&r_pool.share[n].next, lo, memory_order_relaxed);
@@ -274,8 +368,9 @@ R_LOCAL void r_parallel(r_site* site, r_kernel kernel, void* const* buffers, lon
     else for (; missing > 0; missing--) pthread_cond_signal(&r_pool.wake);
     pthread_mutex_unlock(&r_pool.lock);
   }
-  long done = from + r_share(0);
+  long done = from + r_share(0, 1);
   if (measured) r_learn(site, units, done, r_now() - start);
   r_wait((int)helpers - atomic_exchange(&r_pool.tickets, 0));
   pthread_mutex_unlock(&r_pool.owner);
+  return r_stopped();
 }

@@ -401,6 +401,10 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
     m->kernels++;
     const int64_t time = r_now() - begin;
     if (m->spent) { m->spent[3 * pc[1]]++; m->spent[3 * pc[1] + 2] += time; }
+    if (r_stopped()) {
+      for (n = 0; n < k->outputs; n++) R_DROP(m->scratch[n]);
+      goto paused;
+    }
     if (k->status >= 0) {
       int32_t failed[2];
       memcpy(failed, m->arena + k->status, sizeof failed);
