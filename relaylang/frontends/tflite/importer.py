@@ -128,6 +128,8 @@ class Importer:
         #: Parameters for variables from the call before, and the values of the first call.
         self.params: dict[Variable, Var] = {}
         self.first: list[Expr] = []
+        #: Tables of functions of stored numbers, by function and integer bits.
+        self.tables: dict[tuple[str, int], Expr] = {}
         self._initialised: set[int] = set()
         self._spans: dict[int, Span] = {}
         self._reported: set[int] = set()

@@ -123,6 +123,12 @@ class Node:
         """A result's scales; None for one that is not quantised."""
         return self.outs[index].quantization if _is_quantized(self.outs[index]) else None
 
+    def intermediate(self, index: int) -> Quantization | None:
+        """The scales of a value inside of the layer; None where the file leaves them out."""
+        tensors = self.operator.intermediates
+        place = tensors[index] if index < len(tensors) else -1
+        return self.graph.tensors[place].quantization if place >= 0 else None
+
     def out_dtype(self, index: int = 0) -> str:
         """A result's element type."""
         return self.outs[index].dtype

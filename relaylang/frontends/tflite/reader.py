@@ -59,7 +59,10 @@ class Settings(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Operator:
-    """A layer: `name` is the builtin operator's name in the schema, or the custom operator's own. -1 is no tensor."""
+    """A layer: `name` is the builtin operator's name in the schema, or the custom operator's own. -1 is no tensor.
+
+    `intermediates` are tensors that only have scales, for values inside of a quantised layer.
+    """
 
     name: str
     inputs: tuple[int, ...]
@@ -67,6 +70,7 @@ class Operator:
     options: dict[str, Any] = field(default_factory=Settings)
     custom: bytes = b""
     version: int = 1
+    intermediates: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ _GRAPH = {"tensors": 0, "inputs": 1, "outputs": 2, "operators": 3, "name": 4}
 _TENSOR = {"shape": 0, "type": 1, "buffer": 2, "name": 3, "quantization": 4, "is_variable": 5, "sparsity": 6, "shape_signature": 7}
 _QUANTIZATION = {"scale": 2, "zero_point": 3, "quantized_dimension": 6}
 _BUFFER = {"data": 0, "offset": 1, "size": 2}
-_OPERATOR = {"opcode_index": 0, "inputs": 1, "outputs": 2, "custom_options": 5}
+_OPERATOR = {"opcode_index": 0, "inputs": 1, "outputs": 2, "custom_options": 5, "intermediates": 8}
 #: The unions of options: the numbers of the kind and of the table.
 _UNIONS = (("BuiltinOptions", 3, 4), ("BuiltinOptions2", 11, 12))
 _I8, _U8, _I32, _U32, _U64 = (struct.Struct(f"<{c}") for c in "bBiIQ")
@@ -211,9 +215,9 @@ class _Reader:
         if not number < len(self.codes):
             raise damaged(self.file, f"a layer has the operator {number} of {len(self.codes)}")
         name, version = self.codes[number]
-        inputs, outputs = (self._indices(operator, _OPERATOR[n], tensors) for n in ("inputs", "outputs"))
+        inputs, outputs, inner = (self._indices(operator, _OPERATOR[n], tensors) for n in ("inputs", "outputs", "intermediates"))
         custom = bytes(operator.vector(_OPERATOR["custom_options"], np.uint8))
-        return Operator(name, inputs, outputs, self._options(operator), custom, version)
+        return Operator(name, inputs, outputs, self._options(operator), custom, version, inner)
 
     def _options(self, operator: Flat) -> dict[str, Any]:
         """The fields of a layer's options by name, as in the schema: `stride_w`."""

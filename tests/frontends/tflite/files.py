@@ -59,6 +59,7 @@ class Op:
     options: Mapping[str, Any] = field(default_factory=dict)
     custom: bytes = b""
     version: int = 1
+    intermediates: Sequence[str] = ()
 
 
 def _vector(b: Any, kind: str, values: Sequence[int]) -> int:
@@ -152,6 +153,8 @@ def _graph(b: Any, schema: Any, graph: Graph, buffers: list[int], codes: list[in
             parts["CustomOptions"] = _vector(b, "uint8", np.frombuffer(op.custom, np.uint8))
         ins = _vector(b, "int32", [index[n] if n else -1 for n in op.inputs])
         outs = _vector(b, "int32", [index[n] for n in op.outputs])
+        if op.intermediates:
+            parts["Intermediates"] = _vector(b, "int32", [index[n] for n in op.intermediates])
         layers.append(_table(b, schema, "Operator", OpcodeIndex=len(codes) - 1, Inputs=ins, Outputs=outs, **parts))
     lists = {"Tensors": _tables(b, made), "Operators": _tables(b, layers)}
     ends = {

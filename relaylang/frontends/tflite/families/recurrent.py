@@ -13,6 +13,7 @@ from relaylang.frontends.common import Malformed, Rule, Unsupported
 from relaylang.frontends.common.nn import clip, normalise
 from relaylang.frontends.common.recurrent import recurrence
 from relaylang.frontends.tflite.hybrid import Matrix, matrix, product
+from relaylang.frontends.tflite.integer_recurrent import integer_lstm, integer_svdf
 from relaylang.frontends.tflite.node import Node
 from relaylang.ir import Expr
 
@@ -42,7 +43,7 @@ _BACKWARD = Places(18, 22, 26, 29, 33, 37, 38, aux=44)
 
 def real_only(convert: Callable[[Node], Any]) -> Callable[[Node], Any]:
     def checked(n: Node) -> Any:
-        if n.q(0) is not None or n.q_out() is not None:
+        if _is_stored(n):
             raise Unsupported("its operand and its result are quantised")
         return convert(n)
 
@@ -71,8 +72,14 @@ def _inputs(n: Node, x: Expr, by: Matrix) -> Expr:
     return b.reshape(products, [-1, b.extent(x, 1, "the batch"), b.extent(products, 1)])
 
 
+def _is_stored(n: Node) -> bool:
+    return n.q(0) is not None or n.q_out() is not None
+
+
 def _lstm(n: Node, x: Expr, at: Places, aux: Expr | None = None, reverse: bool = False) -> Expr:
     """The outputs of an LSTM for (steps, batch, depth); its states are assigned."""
+    if at is _ONE_WAY and _is_stored(n):
+        return integer_lstm(n, x)
     b, o = n.b, n.options
     gates = range(0 if n.has(at.inputs) else 1, 4)
     if b.rank(n.x(at.recurrent + 1)) != 2:
@@ -126,7 +133,7 @@ def lstm(n: Node) -> Any:
     """One step. The basic form has one matrix, and its states are operands and results."""
     b = n.b
     if n.options.get("kernel_type"):
-        return _basic_lstm(n)
+        return real_only(_basic_lstm)(n)
     if len(n.outs) != 1:
         raise Unsupported("it is the form of early files, with states as results")
     return b.squeeze(_lstm(n, b.unsqueeze(n.x(0), [0]), _ONE_WAY), [0])
@@ -194,6 +201,8 @@ def svdf(n: Node) -> Any:
     filters, depth = b.static_shape(n.x(2), "the weights")
     if rank < 1 or filters % rank:
         raise Malformed(f"the option rank is {rank}; it must divide the {filters} filters")
+    if _is_stored(n):
+        return integer_svdf(n, filters, depth, rank)
     batch = b.extent(n.x(0), 0, "the batch")
     memory = b.reshape(n.x(4), [batch, filters, depth])
     # The last place of the memory is for this step; behind the step all places move on by one.
@@ -209,12 +218,12 @@ def svdf(n: Node) -> Any:
 
 
 _LAYERS: dict[str, Callable[[Node], Any]] = {
-    "BIDIRECTIONAL_SEQUENCE_LSTM": both_lstm,
-    "BIDIRECTIONAL_SEQUENCE_RNN": both_rnn,
+    "BIDIRECTIONAL_SEQUENCE_LSTM": real_only(both_lstm),
+    "BIDIRECTIONAL_SEQUENCE_RNN": real_only(both_rnn),
     "LSTM": lstm,
-    "RNN": lambda n: n.b.squeeze(_rnn(n, n.b.unsqueeze(n.x(0), [0]), (1, 2, 3, 4)), [0]),
+    "RNN": real_only(lambda n: n.b.squeeze(_rnn(n, n.b.unsqueeze(n.x(0), [0]), (1, 2, 3, 4)), [0])),
     "SVDF": svdf,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": lambda n: _batches(n, _lstm(n, _steps(n, 0), _ONE_WAY)),
-    "UNIDIRECTIONAL_SEQUENCE_RNN": lambda n: _batches(n, _rnn(n, _steps(n, 0), (1, 2, 3, 4))),
+    "UNIDIRECTIONAL_SEQUENCE_RNN": real_only(lambda n: _batches(n, _rnn(n, _steps(n, 0), (1, 2, 3, 4)))),
 }
-RULES = tuple([Rule(name, real_only(convert)) for name, convert in _LAYERS.items()])
+RULES = tuple([Rule(name, convert) for name, convert in _LAYERS.items()])
