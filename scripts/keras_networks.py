@@ -817,13 +817,16 @@ APPLICATIONS = {
 
 
 def applications(folder: Path) -> None:
-    """The networks of keras.applications in both kinds of files, with random weights, and Keras's results."""
+    """The networks of keras.applications in both kinds of files, with random weights, and Keras's results.
+
+    The results are those before the last softmax: with random weights it saturates, and then hides differences.
+    """
     import keras
 
     for name, size in APPLICATIONS.items():
         keras.backend.clear_session()
         keras.utils.set_random_seed(7)
-        model = getattr(keras.applications, name)(weights=None, input_shape=(size, size, 3), classes=10)
+        model = getattr(keras.applications, name)(weights=None, input_shape=(size, size, 3), classes=10, classifier_activation=None)
         random = np.random.default_rng(zlib.crc32(name.encode()))
         for w in model.weights:  # Moments other than 0 and 1, so that a wrong order shows.
             if "moving" in w.name:

@@ -1,6 +1,7 @@
 """Writes what MXNet computes for the cases of tests/frontends/mxnet: tests/frontends/mxnet/data.
 
     scripts/mxnet_results.py [FOLDER]
+    scripts/mxnet_results.py --zoo FOLDER    the classifiers of Gluon's model zoo, too large to be committed
 
 It needs an environment of its own, with Python 3.11 and `pip install --no-deps mxnet==1.9.1 numpy==1.23.5`, and
 `pip install requests graphviz`. MXNet runs its own kernels there.
@@ -202,6 +203,37 @@ def networks(folder: Path) -> None:
         print(f"{name}: {[v.shape for v in outputs]}", flush=True)
 
 
+#: The classifiers of Gluon's model zoo.
+ZOO = (
+    *(f"resnet{depth}_v{version}" for depth in (18, 34, 50, 101, 152) for version in (1, 2)),
+    *(f"vgg{depth}{norm}" for depth in (11, 13, 16, 19) for norm in ("", "_bn")),
+    *(f"densenet{depth}" for depth in (121, 161, 169, 201)),
+    *(f"mobilenet{version}{width}" for version in ("", "v2_") for width in ("1.0", "0.75", "0.5", "0.25")),
+    *("alexnet", "inceptionv3", "squeezenet1.0", "squeezenet1.1"),
+)
+
+
+def zoo(folder: Path) -> None:
+    """The classifiers of Gluon's model zoo as `export` writes them, with random weights and moments, and MXNet's results."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ZOO:
+        mx.random.seed(7)
+        rng = np.random.RandomState(7)
+        net = mx.gluon.model_zoo.vision.get_model(name, classes=10)
+        net.initialize(mx.init.Xavier())
+        net.hybridize()
+        x = rng.normal(size=(1, 3, *[299 if name == "inceptionv3" else 224] * 2)).astype("float32")
+        net(mx.nd.array(x))
+        for key, parameter in net.collect_params().items():
+            if key.endswith(("running_mean", "running_var")):
+                low, high = (0.5, 1.5) if key.endswith("var") else (-0.1, 0.1)
+                parameter.set_data(mx.nd.array(rng.uniform(low, high, parameter.shape)))
+        y = net(mx.nd.array(x)).asnumpy()
+        net.export(str(folder / name))
+        np.savez(folder / f"{name}.npz", data=x, output0=y)
+        print(f"{name}: {np.abs(y).max():.3g}", flush=True)
+
+
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     names = list(cases())
@@ -218,6 +250,9 @@ def main(folder: Path) -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--networks"]:
         networks(Path(sys.argv[2]))
+        os._exit(0)
+    if sys.argv[1:2] == ["--zoo"]:
+        zoo(Path(sys.argv[2]))
         os._exit(0)
     if sys.argv[1:2] == ["--some"]:
         np.savez(sys.argv[2], **layers(sys.argv[3:]))

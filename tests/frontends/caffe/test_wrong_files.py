@@ -184,17 +184,6 @@ def test_other_formats_are_none_of_caffe() -> None:
     assert is_caffe(caffemodel(NETWORKS["lenet"]()))
 
 
-@pytest.mark.parametrize("count", [2_000, pytest.param(100_000, marks=pytest.mark.sweep)])
-def test_a_chain_of_layers_is_read(count: int) -> None:
-    shape = part(8, number(1, 1) + number(1, 3))
-    layers = [
-        part(100, part(1, f"l{i}") + part(2, "AbsVal") + part(3, f"t{i}" if i else "data") + part(4, f"t{i + 1}"))
-        for i in range(count)
-    ]
-    mod = import_caffe(part(3, "data") + shape + b"".join(layers)).module
-    assert len(mod.functions) == 1
-
-
 def test_the_command_reads_a_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from tests.cli.command import relay
 

@@ -350,32 +350,6 @@ def test_a_pipeline_passes_features_on() -> None:
     assert "treeEnsembleClassifier" in says(made)
 
 
-@pytest.mark.parametrize("count", [2_000, pytest.param(100_000, marks=pytest.mark.sweep)])
-def test_a_chain_of_layers_is_read(count: int) -> None:
-    made = network()
-    for i in range(count):
-        made.neuralNetwork.layers.add(name=f"l{i}", input=[f"t{i}" if i else "x"], output=[f"t{i + 1}"]).sin.SetInParent()
-    made.description.output[0].name = f"t{count}"
-    assert len(import_coreml(made.SerializeToString()).module.functions) == 1
-
-
-@pytest.mark.parametrize("count", [2_000, pytest.param(100_000, marks=pytest.mark.sweep)])
-def test_a_chain_of_operations_is_read(count: int) -> None:
-    made = model()
-    function = made.mlProgram.functions["main"]
-    function.opset = "CoreML5"
-    given = function.inputs.add(name="x").type.tensorType
-    given.dataType, given.rank = 11, 1
-    given.dimensions.add().constant.size = 3
-    block = function.block_specializations["CoreML5"]
-    for i in range(count):
-        op = block.operations.add(type="sin")
-        op.inputs["x"].arguments.add(name=f"t{i}" if i else "x")
-        op.outputs.add(name=f"t{i + 1}")
-    block.outputs.append(f"t{count}")
-    assert len(import_coreml(made.SerializeToString()).module.functions) == 1
-
-
 def test_partial_leaves_external_functions() -> None:
     made = network()
     layer = made.neuralNetwork.layers.add(name="c", input=["x"], output=["c"])

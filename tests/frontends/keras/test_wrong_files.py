@@ -12,7 +12,6 @@ import pytest
 
 from relaylang.diagnostics import RelayError
 from relaylang.frontends.keras import import_keras
-from relaylang.ir import Call, post_order
 from tests.frontends.keras.recorded import files
 
 h5py = pytest.importorskip("h5py")
@@ -98,12 +97,3 @@ def test_a_cycle_and_a_missing_layer() -> None:
 
 def test_hostile_sizes() -> None:
     assert "R0" in says(whole([GIVEN, layer("RepeatVector", "r", n=1 << 50)]))
-
-
-def test_a_long_chain_grows_linearly() -> None:
-    """The program has a node for each layer."""
-    counts = []
-    for length in (200, 400):
-        mod = import_keras(whole([GIVEN, *[layer("Activation", f"a{i}", activation="relu") for i in range(length)]])).module
-        counts.append(sum(isinstance(n, Call) for n in post_order(mod["main"])))
-    assert counts == [200, 400]

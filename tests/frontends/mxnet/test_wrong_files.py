@@ -152,13 +152,6 @@ def test_wrong_symbols_have_a_diagnostic() -> None:
     refused(graph(x, node("_ones", "y", shape="(99999999999, 9999)")), "R0016", "budget", x=(2, 3))
 
 
-@pytest.mark.parametrize("count", [2_000, pytest.param(100_000, marks=pytest.mark.sweep)])
-def test_a_chain_of_layers_is_read(count: int) -> None:
-    layers = [node("_plus_scalar", f"l{i}", i, scalar=1.0) for i in range(count)]
-    mod = import_mxnet(graph(node("null", "x"), *layers), Options({"x": (1,)})).module
-    assert len(mod.functions) == 1
-
-
 def test_a_weight_that_the_file_lacks_is_named(tmp_path: Path) -> None:
     text = graph(node("null", "data"), node("null", "w"), node("FullyConnected", "fc", 0, 1, num_hidden=2, no_bias=True))
     (tmp_path / "net-symbol.json").write_text(text)

@@ -228,13 +228,6 @@ def test_other_formats_are_none_of_paddlepaddle() -> None:
     assert is_paddle(old_program()) and is_paddle(pir(op("relu", [1], [2])))
 
 
-@pytest.mark.parametrize("count", [2_000, pytest.param(100_000, marks=pytest.mark.sweep)])
-def test_a_chain_of_operations_is_read(count: int) -> None:
-    chain = [operation("relu", {"X": [f"t{i}" if i else "x"]}, {"Out": [f"t{i + 1}"]}) for i in range(count)]
-    assert len(import_paddle(pdmodel([ONE], chain, ["x"], [f"t{count}"])).module.functions) == 1
-    assert len(import_paddle(pir(*[op("relu", [i + 1], [i + 2]) for i in range(count)])).module.functions) == 1
-
-
 @pytest.mark.parametrize(("form", "ending"), [("2", ".pdmodel"), ("3", ".json")])
 def test_the_command_reads_a_program(tmp_path: Path, form: str, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
     from tests.cli.command import relay as command

@@ -1,0 +1,44 @@
+"""Networks of model zoos with random weights against their frameworks' results.
+
+`scripts/mxnet_results.py --zoo $RELAY_ZOO/mxnet` and `scripts/keras_networks.py --applications $RELAY_ZOO/keras` write them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relaylang.frontends.formats import import_file
+from relaylang.frontends.options import Options
+from relaylang.interpreter.evaluate import Evaluator
+
+FOLDER = Path(os.environ.get("RELAY_ZOO", ""))
+pytestmark = [
+    pytest.mark.sweep,
+    pytest.mark.skipif("RELAY_ZOO" not in os.environ, reason="RELAY_ZOO names no folder of networks"),
+]
+#: The files of a network beside NAME.npz, by the folder.
+ENDINGS = {"mxnet": ("-symbol.json",), "keras": (".keras", ".h5")}
+FILES = [
+    pytest.param(path, path.with_name(path.stem + ending), id=f"{kind}-{path.stem}{ending}")
+    for kind, endings in ENDINGS.items()
+    for path in sorted((FOLDER / kind).glob("*.npz"))
+    for ending in endings
+]
+
+
+@pytest.mark.parametrize(("arrays", "file"), FILES)
+def test_a_network_gives_what_its_framework_gives(arrays: Path, file: Path) -> None:
+    known = np.load(arrays)
+    x, wanted = (known[name] for name in (("data", "output0") if "data" in known.files else ("in0", "out0")))
+    options = Options({"data": x.shape}, folder=str(file.parent)) if "data" in known.files else Options()
+    made = import_file(str(file), options)
+    assert made is not None and not made.params
+    y = np.asarray(Evaluator(made.module).call("main", (x,)))
+    assert y.shape == wanted.shape
+    apart = np.abs(y - wanted).max() / np.abs(wanted).max()
+    print(f"{file.name}: {apart:.1e}")
+    assert apart <= 1e-5
