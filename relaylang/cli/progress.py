@@ -106,17 +106,18 @@ class Stages:
         width = shutil.get_terminal_size().columns - 1
         elapsed = clock(time.perf_counter() - self._stage_begin)
         name = f"{self._name or 'working'} "
-        room = min(30, width - len(name) - 24)
+        counts = f" {self._done}/{self._total} " if self._total else " " * 6
+        room = min(30, width - len(name) - len(counts) - len(elapsed) - 2)
         if room < 4:
             return f"{name}{elapsed}"[: max(0, width)]
         if self._total:
             share = min(1.0, self._done / self._total)
             filled = int(room * share)
-            return f"{name}[{'#' * filled}{'.' * (room - filled)}] {self._done}/{self._total} {elapsed}"[:width]
+            return f"{name}[{'#' * filled}{'.' * (room - filled)}]{counts}{elapsed}"[:width]
         at = int((time.perf_counter() - self._stage_begin) * 8) % (2 * room - 4)
         at = at if at < room - 2 else 2 * room - 5 - at
         bar = "." * at + "###" + "." * (room - 3 - at)
-        return f"{name}[{bar[:room]}]      {elapsed}"[:width]
+        return f"{name}[{bar[:room]}]{counts}{elapsed}"[:width]
 
     def _wipe(self) -> None:
         with self._lock:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 from collections.abc import Iterable, Sequence
 
 from relaylang.backends.cpu.tuning_log import Log, Record, load
@@ -47,6 +48,9 @@ tuners:
   random  random points
   grid    every point in order
 """
+
+#: The letters of a bar with the trials and the time.
+_BAR = 32
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -205,8 +209,9 @@ class _Shown:
         speeds = [f"{speed:.1f}" if (speed := state.gflops(time)) is not None else clock(time or 0) for time in (now, state.seconds)]
         unit = " GFLOP/s" * (state.task.flops > 0)
         total = sum(s.total for s in states)
-        operators = state.task.operators.partition(":")[0][:24]
-        self.stages.rename(f"{operators}: {speeds[0]}{unit} now, {speeds[1]} best, program {clock(total)}")
+        speed = f": {speeds[0]} now, {speeds[1]} best{unit}, program {clock(total)}"
+        room = shutil.get_terminal_size().columns - len(speed) - _BAR
+        self.stages.rename(state.task.operators.partition(":")[0][: min(24, max(9, room))] + speed)
 
 
 def _line(state: State) -> str:

@@ -11,6 +11,9 @@ from signal import SIGINT, SIGKILL
 import pytest
 
 from relaylang.backends.cpu.tuning_log import Record, load
+from relaylang.cli.progress import Stages
+from relaylang.cli.tune import _Shown
+from relaylang.tune import State, Task
 from tests.cli.command import one_diagnostic, relay
 from tests.shared import PATIENCE
 
@@ -63,6 +66,17 @@ def test_an_ended_search_leaves_a_whole_log(net: Path, capsys: Caps, signal: int
     again, notes = load(str(log))
     assert again[: len(records)] == records and not notes
     assert sum(r.is_default for r in again) == 1 < len({str(r.choice) for r in again})
+
+
+@pytest.mark.parametrize("columns", [80, 130])
+def test_a_bar_has_the_speeds_and_the_trials(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    task = Task("k", "nn.conv2d > add > nn.relu: Tensor[(1, 9), float32]", "", "avx2", flops=1_234_000_000)
+    state = State(task, None, None, default=0.01, curve=[1.0, 0.8])
+    with Stages() as stages, stages.stage("tune", total=1000) as step:
+        _Shown(stages, step).watch(state, [state])
+        line = stages._line()
+    assert ": 123.4 now, 154.2 best GFLOP/s, program 8 ms [" in line and "] 2/1000 0" in line and len(line) < columns
 
 
 @pytest.mark.sweep
