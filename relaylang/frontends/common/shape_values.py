@@ -75,9 +75,7 @@ class Knowledge:
 
 
 def _array(elements: Sequence[Dim], shape: Sequence[int]) -> np.ndarray:
-    array = np.empty(len(elements), object)
-    array[:] = elements
-    return array.reshape(shape)
+    return np.array(elements, object).reshape(shape)
 
 
 def _is_small(node: Expr) -> bool:
