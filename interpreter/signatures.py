@@ -5,12 +5,13 @@ A name gets its extent from the first argument that has it. Computed extents, su
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from relaylang.interpreter.values import Value
-from relaylang.ir import Dim, TensorType, TupleType, Type
+from relaylang.interpreter.errors import Trap
+from relaylang.interpreter.values import Value, mismatch
+from relaylang.ir import Call, Dim, TensorType, TupleType, Type, Var
 from relaylang.ir.extents import names_in, solve, with_names
-from relaylang.ir.types import ANY, TypeVar, dim_text
+from relaylang.ir.types import ANY, ComputedDim, TypeVar, dim_text
 
 #: A value, its type, and its name in a message.
 Typed = tuple[Value, Type | None, str]
@@ -26,6 +27,19 @@ def has_names(ty: Type | None) -> bool:
                 return True
         elif isinstance(item, TupleType):
             stack.extend(item.fields)
+    return False
+
+
+def may_contradict(have: Type | None, wanted: Type | None) -> bool:
+    """Whether values of one type may lack the extents of another: the checker takes `?` and computed extents for any."""
+    stack = [(have, wanted)]
+    while stack:
+        a, b = stack.pop()
+        if isinstance(a, TensorType) and isinstance(b, TensorType):
+            if any([e is not ANY and (d is ANY or isinstance(d, ComputedDim)) for d, e in zip(a.shape, b.shape)]):
+                return True
+        elif isinstance(a, TupleType) and isinstance(b, TupleType):
+            stack += zip(a.fields, b.fields)
     return False
 
 
@@ -73,4 +87,22 @@ def _extents(value: Value, ty: Type | None) -> Iterator[tuple[tuple[int, ...], D
             stack.extend(reversed(list(zip(item, wanted.fields))))
 
 
-__all__ = ["contradictions", "has_names"]
+def checked(fetch: Callable[[list[Value]], list[Value]], call: Call, params: Sequence[Var], name: str) -> Callable[..., list[Value]]:
+    """The fetching of a call's arguments, which looks at their extents where the checker left some open. It raises `Trap` (R0402)."""
+    types = [p.checked_type or p.type_annotation for p in params]
+    if not any([may_contradict(a.checked_type, ty) for a, ty in zip(call.args, types)]):
+        return fetch
+
+    def fetched(slots: list[Value]) -> list[Value]:
+        values = fetch(slots)
+        typed = [(value, ty, f"%{p.name_hint}") for value, ty, p in zip(values, types, params)]
+        wrong = next(((place, why) for place, (value, ty, _) in enumerate(typed) if (why := mismatch(value, ty))), None)
+        wrong = wrong or next(contradictions(typed), None)
+        if wrong is not None:
+            raise Trap("R0402", f"{name}: the argument for {typed[wrong[0]][2]} {wrong[1]}", call)
+        return values
+
+    return fetched
+
+
+__all__ = ["checked", "contradictions", "has_names", "may_contradict"]

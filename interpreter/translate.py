@@ -21,6 +21,7 @@ from relaylang.interpreter.kernels.fast import fast_step
 from relaylang.interpreter.lifetimes import Lifetimes, Scope
 from relaylang.interpreter.names import Names
 from relaylang.interpreter.onlookers import Binding, Onlookers
+from relaylang.interpreter.signatures import checked
 from relaylang.interpreter.steps import (
     Step,
     closure_step,
@@ -246,6 +247,8 @@ class Translation:
                 dead = sorted({s for s in (*args, slot) if self.lifetimes.dies(s, scope, when)})
                 block.fetch = fetcher(frame.finals(args), [frame.final(s) for s in dead])
                 block.into = frame.final(into)
+            if block.callee is not None:
+                block.fetch = checked(block.fetch, value, block.callee.function.params, block.callee.name)
             block.next = join
 
         self.ends[id(block)] = finish

@@ -18,7 +18,8 @@ from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.files import need_package
 from relaylang.frontends.common.listing import Listing
 from relaylang.frontends.options import Options
-from relaylang.ir import Expr, Function, IRModule, TensorType
+from relaylang.ir import Expr, Function, IRModule, TensorType, TypeVar
+from relaylang.ir.types import dim_text
 
 #: The opset that is written.
 OPSET = 21
@@ -214,7 +215,7 @@ class Emitter(Walk):
         return self.onnx.helper.make_graph(layers, name, list(inputs), infos)
 
     def info(self, name: str, ty: TensorType) -> Any:
-        shape = [n if isinstance(n, int) else None for n in ty.shape]
+        shape = [n if isinstance(n, int) else dim_text(n) if isinstance(n, TypeVar) else None for n in ty.shape]
         return self.onnx.helper.make_tensor_value_info(name, self.kind(ty.dtype), shape)
 
     def if_(self, condition: Value, branches: Sequence[Callable[[], list[Value]]], types: list[TensorType]) -> list[Value]:

@@ -441,15 +441,15 @@ class Builder:
             if allow_zero and 0 in wanted:
                 return self.op("reshape", x, newshape=tuple(wanted), allowzero=True)
             return self.reshape(x, wanted)
-        wanted_dims, have_dims = self.elements(shape) or [], self.shape(x)
-        numbers = numbers_for(have_dims, wanted_dims) if unknown else None
+        elements, have = self.elements(shape), self.shape(x)
+        numbers = numbers_for(have, elements) if elements is not None else None
         if numbers is not None:
-            return x if list(have_dims) == wanted_dims else self.reshape(x, numbers)
+            return x if list(have) == elements else self.reshape(x, numbers)
         if len(unknown) == 1 and -1 not in known and (0 not in known or not allow_zero):
             return self.reshape(x, [-1 if n is None else n for n in known])
         if not allow_zero and 0 in known:
-            have = self.shape_of(x, self.dtype(shape))
-            kept = [self.slice(have if n == 0 else shape, [i], [i + 1], [0]) for i, n in enumerate(known)]
+            extents = self.shape_of(x, self.dtype(shape))
+            kept = [self.slice(extents if n == 0 else shape, [i], [i + 1], [0]) for i, n in enumerate(known)]
             shape = self.concat(kept, 0)
         reshaped = self.op("dyn.reshape", x, shape, allowzero=allow_zero)
         return self.refine(reshaped, known)

@@ -22,14 +22,14 @@ _SIGNS: Mapping[type[ast.operator], str] = {
     ast.FloorDiv: "tir.FloorDiv",
     ast.Mod: "tir.FloorMod",
 }
-#: Functions of extents in texts of SymPy.
+#: Functions of extents in texts of SymPy, and in Relay's.
 _FUNCTIONS = {
     "Add": "tir.Add",
     "Mul": "tir.Mul",
     "FloorDiv": "tir.FloorDiv",
-    "Mod": "tir.FloorMod",
-    "Min": "tir.Min",
-    "Max": "tir.Max",
+    **dict.fromkeys(("Mod", "floormod"), "tir.FloorMod"),
+    **dict.fromkeys(("Min", "min"), "tir.Min"),
+    **dict.fromkeys(("Max", "max"), "tir.Max"),
 }
 
 

@@ -42,14 +42,19 @@ class Knowledge:
 
     def follow(self, call: Call, op: Op) -> None:
         """Note what a call's result is known to be, from what its operands are known to be."""
-        if op.pattern > OpPattern.INJECTIVE or not any(map(self._has, call.args)) or not _is_small(call):
+        if not any(map(self._has, call.args)) or not _is_small(call):
+            return
+        ty = call.checked_type
+        assert isinstance(ty, TensorType)
+        is_product = op.name == "prod" and math.prod(ty.concrete_shape) == 1
+        if op.pattern > OpPattern.INJECTIVE and not is_product:
             return
         parts = [self._parts(a) for a in call.args]
         if any(p is None for p in parts):
             return
         operands = [p for p in parts if p is not None]
-        result = _computed(op, operands, call)
-        if result is None and (op.pattern != OpPattern.INJECTIVE or all(map(_whole, operands[1:]))):
+        result = _product(operands[0][0], ty) if is_product else _computed(op, operands, call)
+        if result is None and not is_product and (op.pattern != OpPattern.INJECTIVE or all(map(_whole, operands[1:]))):
             result = _moved(op, operands, call)
         if result is not None and any(d is not ANY for d in result.flat):
             self._found[id(call)] = call, result
@@ -75,9 +80,7 @@ class Knowledge:
 
 
 def _array(elements: Sequence[Dim], shape: Sequence[int]) -> np.ndarray:
-    array = np.empty(len(elements), object)
-    array[:] = elements
-    return array.reshape(shape)
+    return np.array(elements, object).reshape(shape)
 
 
 def _is_small(node: Expr) -> bool:
@@ -100,6 +103,14 @@ def _computed(op: Op, operands: Sequence[Sequence[np.ndarray]], call: Call) -> n
         return None
     left, right = np.broadcast_arrays(*[parts[0] for parts in operands])
     return _array([_combined(key, a, b) for a, b in zip(left.flat, right.flat)], left.shape)
+
+
+def _product(factors: np.ndarray, ty: TensorType) -> np.ndarray:
+    """The product of all elements."""
+    total: Dim = 1
+    for factor in factors.flat:
+        total = _combined("tir.Mul", total, factor)
+    return _array([total], ty.concrete_shape)
 
 
 def _combined(key: str, left: Dim, right: Dim) -> Dim:

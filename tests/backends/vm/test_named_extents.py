@@ -108,3 +108,37 @@ def test_the_vm_gives_what_the_interpreter_gives(shape: tuple[int, int]) -> None
     made = compile_vm(mod)
     np.testing.assert_allclose(made.run(x, past, w), wanted, rtol=1e-5, atol=1e-6)
     assert wanted.shape == (b, t, 3 * t) and made.fallbacks() == []
+
+
+@pytest.mark.parametrize(
+    ("function", "call", "shapes", "said"),
+    [
+        (
+            "@f[n](%p: Tensor[(n, 4), float32], %q: Tensor[(n, 4), float32]) -> Tensor[(n, 4), float32] { %p }",
+            "@f(%x,\n  %y)",
+            [(2, 4), (3, 4)],
+            "@f: the argument for %q has the shape (3, 4): axis 0 is 3, but `n` is 2 in %p",
+        ),
+        (
+            "@f[n](%p: (Tensor[(n, 4), float32], int32), %q: Tensor[(2 * n, 4), float32]) -> Tensor[(n, 4), float32] { %p.0 }",
+            "@f((%x, 3), %y)",
+            [(2, 4), (3, 4)],
+            "@f: the argument for %q has the shape (3, 4): axis 0 is 3, but `2 * n` is 4 (`n` is 2 in %p)",
+        ),
+        (
+            "@f(%p: Tensor[(2, 4), float32]) -> Tensor[(2, 4), float32] { %p }",
+            "@f(%y)",
+            [(2, 4), (3, 4)],
+            "@f: the argument for %p has the shape (3, 4) instead of (2, 4)",
+        ),
+    ],
+)
+def test_contradictions_of_inner_calls(function: str, call: str, shapes: list[tuple[int, ...]], said: str) -> None:
+    text = f"def {function}\ndef @main(%x: Tensor[(?, 4), float32], %y: Tensor[(?, 4), float32]) {{\n  {call} }}"
+    args = zeros(*shapes)
+    with pytest.raises(RelayError) as wrong:
+        evaluate(module(text), *args)
+    (found,) = wrong.value.diagnostics
+    assert (found.code, found.title) == ("R0402", said)
+    assert found.labels[0].span is not None and found.labels[0].span.line == 3
+    assert evaluate(module(text), *zeros((2, 4), (4, 4) if "2 *" in function else (2, 4))).shape == (2, 4)

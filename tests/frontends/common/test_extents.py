@@ -25,6 +25,7 @@ from relaylang.syntax.name_text import KEYWORDS
         ("Add(Mul(Integer(2), Symbol('s0', integer=True)), Integer(1))", "2 * s0 + 1"),
         ("Mul(2, Symbol('s1'), Symbol('s0'))", "2 * s0 * s1"),
         ("-past + 8", "8 - past"),
+        ("max(past - 1, 0)", "max(past - 1, 0)"),
     ],
 )
 def test_expressions(text: str, shown: str) -> None:

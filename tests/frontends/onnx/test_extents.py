@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from relaylang.diagnostics import RelayError
+from relaylang.export.onnx import export_onnx
 from relaylang.frontends.onnx import import_onnx
 from relaylang.frontends.options import Options
 from relaylang.interpreter import evaluate
@@ -112,6 +113,14 @@ def test_options_give_names_numbers() -> None:
     assert "[kept](Tensor[(1, 4, 8), float32], Tensor[(1, 2, kept, 4), float32], Tensor[(1, kept + 4), float32])" in signature(mod)
     mod = import_onnx(attention("kept + seq"), Options(values={"mask": np.zeros((3, 9), "float32")})).module
     assert signature(mod).startswith("fn [seq, kept](Tensor[(3, seq, 8), float32]")
+
+
+def test_an_export_keeps_names() -> None:
+    mod, args = import_onnx(attention("kept + seq")).module, arguments(2, 3, 5)
+    back = import_onnx(export_onnx(mod)).module
+    assert signature(back) == signature(mod)
+    assert "?" not in astext(back, show_types=False).partition("#[metadata]")[0]
+    np.testing.assert_allclose(evaluate(back, *args), evaluate(mod, *args), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(
