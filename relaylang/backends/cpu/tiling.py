@@ -53,9 +53,9 @@ COSTS = Costs()
 class Tiling:
     """A block of `vectors` of columns by `rows` rows, in registers.
 
-    A line has `tiles` blocks: the first `full` of `rows` rows, the others of `less` rows. They are shared out to `segments`,
-    evenly or `blocks` to each. A unit of work takes a segment, or `lines` whole lines. The sum is taken in parts of about
-    `part` steps.
+    A line has `tiles` blocks: the first `full` of `rows` rows, the others of `less` rows. They are shared out to `segments`
+    evenly. A line whose length is a size has `blocks` for each segment, and the last block has the rows that are left. A unit
+    of work takes a segment, or `lines` whole lines. The sum is taken in parts of about `part` steps.
     """
 
     vectors: int
@@ -69,9 +69,21 @@ class Tiling:
     blocks: int | None = None
 
     @property
+    def sizes(self) -> list[int]:
+        """The rows of the blocks that a line has."""
+        if self.full == self.tiles:
+            return [self.rows]
+        return [self.rows, self.less] if self.blocks is None else halves(self.rows)
+
+    @property
     def most(self) -> int:
         """The most rows of a segment."""
         return (-(-self.tiles // self.segments) if self.blocks is None else self.blocks) * self.rows
+
+
+def halves(rows: int) -> list[int]:
+    """Some rows, half of them, and so on to one row. Any number below `rows` is a sum of different ones."""
+    return [rows, *halves(-(-rows // 2))] if rows > 1 else [1]
 
 
 def _step(isa: Isa, vectors: int, size: int, costs: Costs) -> float:
@@ -108,10 +120,9 @@ def cut(isa: Isa, length: int, lines: int, vectors: int, rows: int, part: int) -
     """The cut with a block of `vectors` by about `rows`, and parts of `part` steps."""
     most = min(_ROWS, _BLOCK // (4 * vectors * isa.lanes))
     if isinstance(length, Size):
-        # Rows that do not fill a block are blocks of their own.
-        full, rest = divmod(length, rows)
-        blocks = max(1, most // rows)
-        return Tiling(vectors, rows, full + rest, full, -(-(full + rest) // blocks), 1, part, 1, blocks)
+        # Rows that do not fill a block are the last block, in smaller ones.
+        tiles, blocks = -(-length // rows), max(1, most // rows)
+        return Tiling(vectors, rows, tiles, length // rows, -(-tiles // blocks), 1, part, 1, blocks)
     tiles = -(-length // rows)
     rows = -(-length // tiles)
     most = max(rows, most)

@@ -7,8 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from relaylang.backends import compile_module
 from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule
+from relaylang.ir.binding import bind_params
 from tests.backends.vm.agree import assert_same
 from tests.backends.vm.test_programs import module
 from tests.backends.vm.test_unknown import loaded
@@ -134,3 +136,49 @@ def test_networks(name: str) -> None:
         args = _arguments(mod, shapes(*extents))
         assert_same(made.run(*args), evaluate(mod, *args), 1e-4, 1e-4)
         assert made.loaded.hosts == {}, extents
+
+
+#: By name: channels of the data and of the result, and padding.
+TILES = {
+    "units transform their data": (48, 40, (1, 1, 1, 1)),
+    "data are transformed before": (130, 64, (1, 1, 1, 1)),
+    "no padding": (64, 33, (0, 0, 0, 0)),
+    "uneven padding": (20, 80, (2, 0, 1, 3)),
+}
+#: An argument of the functions that transform data.
+_BY_TILES = "restrict none"
+#: Lines of fewer tiles than a unit has, of more, and images of a tile or less.
+SIDES = ((1, 14, 14), (2, 7, 9), (1, 3, 121), (3, 61, 6), (1, 30, 58), (2, 1, 1), (1, 4, 2), (4, 3, 3))
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("name", few(TILES, *list(TILES)[1:]))
+def test_convolutions_by_tiles_have_the_bits_of_known_extents(name: str) -> None:
+    inputs, outputs, (top, left, bottom, right) = TILES[name]
+    rng = np.random.default_rng(2)
+    w, b = (rng.standard_normal(shape, np.float32) for shape in ((3, 3, inputs, outputs), (outputs,)))
+
+    def network(n: int | str, h: int | str, wide: int | str) -> IRModule:
+        return bind_params(
+            module(f"""
+def @main(%x: Tensor[({n}, {h}, {wide}, {inputs}), float32], %w: Tensor[(3, 3, {inputs}, {outputs}), float32],
+          %b: Tensor[({outputs}), float32]) {{
+  nn.relu(add(nn.conv2d(%x, %w, padding=[{top}, {left}, {bottom}, {right}], channels={outputs}, kernel_size=[3, 3],
+                        data_layout="NHWC", kernel_layout="HWIO"), %b)) }}
+"""),
+            {"w": w, "b": b},
+        )
+
+    executable = loaded(network("?", "?", "?"))
+    assert _BY_TILES in executable.source
+    by_tiles = 0
+    for n, h, wide in SIDES:
+        h, wide = (max(extent, 3) if top + bottom == 0 else extent for extent in (h, wide))
+        x = rng.standard_normal((n, h, wide, inputs), np.float32)
+        found = executable.run(x)
+        assert_same(found, evaluate(network(n, h, wide), x), 1e-4, 1e-4)
+        known = compile_module(network(n, h, wide), "c")
+        if _BY_TILES in known.source:  # small images are computed as sums
+            by_tiles += 1
+            np.testing.assert_array_equal(found, known.run(x), str((n, h, wide)))
+    assert by_tiles > 2 and executable.loaded.hosts == {}

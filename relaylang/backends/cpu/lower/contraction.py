@@ -134,12 +134,6 @@ class _Unit:
 
     # -- blocks of results
 
-    @property
-    def sizes(self) -> list[int]:
-        """The rows of the blocks that a line has."""
-        rows = self.tiling.rows
-        return [rows] if self.tiling.full == self.tiling.tiles else [rows, self.tiling.less]
-
     def name(self, rows: int) -> str:
         return f"{self.kernel.name}_block{rows}"
 
@@ -147,7 +141,7 @@ class _Unit:
         """Add the functions that make blocks."""
         # A kernel that writes one step out needs no distance, which may be a size.
         steps, step = self.steps, self.steps.strides[-1] if self.steps.unroll > 1 else 0
-        for rows in self.sizes:
+        for rows in self.tiling.sizes:
             block = block_kernel(
                 self.name(rows),
                 self.isa,
@@ -166,6 +160,8 @@ class _Unit:
     def start(self, block: ir.Expr) -> ir.Expr:
         """The row of a line where a block begins."""
         rows, less, full = self.tiling.rows, self.tiling.less, self.tiling.full
+        if self.tiling.blocks is not None:
+            return ir.minimum(block * rows, self.row.extent)
         return block * rows if full == self.tiling.tiles else block * less + ir.minimum(block, full) * (rows - less)
 
     @property
@@ -330,9 +326,13 @@ class _Unit:
         """All blocks of a unit, for each part of the sum."""
         q = ir.Var("q")
         low, high = (ir.Var("q0"), ir.Var("q1")) if self.tiling.segments != 1 else (ir.number(0), ir.number(self.tiling.tiles))
-        big, *small = [self.call(rows, target) for rows in self.sizes]
+        big, *small = [self.call(rows, target) for rows in self.tiling.sizes]
+        if self.tiling.blocks is not None:
+            p, left = ir.Var("p"), self.rows[1] - ir.Var("p")
+            pairs = zip(self.tiling.sizes[1:], small)
+            small = [ir.If(left >= rows, [block, ir.Assign("p", p + rows)]) for rows, block in pairs]
         body: ir.Body = [ir.If(q < self.tiling.full, [big], small)] if small else [big]
-        body = [ir.loop("q", low, high, [ir.Let("p", self.start(q)), *self.claimed(), *body])]
+        body = [ir.loop("q", low, high, [ir.Let("p", self.start(q), mutable=self.tiling.blocks is not None), *self.claimed(), *body])]
         if self.tiling.lines > 1:
             body = [ir.loop("h", 0, ir.Var("many"), body)]
         for name, count, _ in reversed(self.steps.parts):
@@ -342,6 +342,8 @@ class _Unit:
     @property
     def calls(self) -> int:
         """The blocks of a unit, about."""
+        if self.tiling.blocks is not None:
+            return self.tiling.blocks
         return -(-self.tiling.tiles // self.tiling.segments) * self.tiling.lines
 
     @property
@@ -354,9 +356,11 @@ class _Unit:
         """The lines of the cache that a round asks for.
 
         All blocks of a unit together ask for the next part of the weights. With many rows, weights come from the nearer caches.
+        Rows whose number is a size may be few.
         """
         parts = math.prod([count for _, count, _ in self.steps.parts], start=self.panels.count * self.c.groups)
-        few = surely_less(math.prod(axis.extent for axis in self.c.rows), _FEW_ROWS + 1)
+        rows = math.prod(axis.extent for axis in self.c.rows)
+        few = has_sizes((rows,)) or rows <= _FEW_ROWS
         if not surely_less(1, parts):
             return 0
         return self.kernel.space.pick("ahead", (0, 1, 2, 4), -(-self.round // self.calls) if few else 0)

@@ -25,12 +25,12 @@ from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Sink
 from relaylang.backends.cpu.lower.factors import Factors, Zero, less, takes_off
 from relaylang.backends.cpu.lower.geometry import Conv
-from relaylang.backends.cpu.tiling import SECOND_CACHE, block, choose, cut
+from relaylang.backends.cpu.tiling import SECOND_CACHE, block, choose, cut, halves
 from relaylang.kernels import ir, visit
 from relaylang.kernels.dtypes import SIZES, int_range, is_float
 from relaylang.kernels.index import digits
 from relaylang.kernels.nest import Bounds, Buf, End
-from relaylang.kernels.sizes import has_sizes
+from relaylang.kernels.sizes import Size, has_sizes, largest, sizes_in, usual
 
 Matrix = Sequence[Sequence[Fraction | int]]
 _H, _S, _T, _Q = Fraction(1, 2), Fraction(1, 6), Fraction(1, 12), Fraction(1, 24)
@@ -91,6 +91,8 @@ _CHANNELS = 16
 _TILES = 28
 #: Bytes of weights that a core reads in a cycle, beyond its second cache.
 _STREAM = 16
+#: An extent that is a size counts as one in the middle of a network at least.
+_MIDDLE = 14
 
 
 def numbers_of(conv: Conv, data: str, weight: str, factors: Factors) -> Numbers | None:
@@ -116,7 +118,7 @@ def tile_of(kernel: Kernel, conv: Conv, exact: bool) -> int:
 
 def fits(conv: Conv) -> bool:
     """Whether a convolution can be computed by tiles, and has the channels for it."""
-    if has_sizes((conv.batch, *conv.out)):
+    if has_sizes((conv.inputs, conv.outputs, *conv.kernel)):
         return False
     plain = conv.kernel == [3, 3] and conv.stride == conv.dilation == [1, 1] and conv.groups == 1 and conv.last
     return plain and conv.inputs >= _CHANNELS and conv.outputs >= _CHANNELS
@@ -124,18 +126,19 @@ def fits(conv: Conv) -> bool:
 
 def _gains(isa: Isa, conv: Conv, m: int) -> bool:
     """Whether F(m x m, 3 x 3) takes clearly less time than the sums."""
-    n = m + 2
-    tiles = conv.batch * _count(conv.out[0], m) * _count(conv.out[1], m)
+    n, batch = m + 2, usual(conv.batch)
+    height, wide = (max(usual(extent), _MIDDLE) if isinstance(extent, Size) else extent for extent in conv.out)
+    tiles = batch * _count(height, m) * _count(wide, m)
     pairs = conv.inputs * conv.outputs
     rate = 2 * isa.lanes
 
     def cycles(products: float, weights: int) -> float:
         return products * pairs / rate + (weights * pairs * 4 / _STREAM if weights * pairs * 4 > SECOND_CACHE else 0)
 
-    plain = cycles(9.0 * conv.batch * conv.out[0] * conv.out[1], 9)
+    plain = cycles(9.0 * batch * height * wide, 9)
     ends = tiles * (2.5 * n * n * conv.inputs + 2.0 * n * n * conv.outputs) / isa.lanes
-    moved = n * n * tiles * conv.inputs * 4
-    return moved <= _MEMORY and 1.2 * (cycles(n * n * tiles, n * n) + ends) < plain
+    fits_memory = has_sizes((conv.batch, *conv.out)) or n * n * tiles * conv.inputs * 4 <= _MEMORY
+    return fits_memory and 1.2 * (cycles(n * n * tiles, n * n) + ends) < plain
 
 
 def _count(extent: int, m: int) -> int:
@@ -208,7 +211,7 @@ def _packed(kernel: Kernel, conv: Conv, weight: Any, strides: tuple[int, int, in
 
 
 def _transform(name: str, conv: Conv, data: Buf, m: int, lanes: int, numbers: Numbers) -> ir.Function:
-    """`name(x, none, v, y, x0, step)`: the transformed data of a tile, places `step` apart.
+    """`name(x, none, v, y, x0, step, sizes...)`: the transformed data of a tile, places `step` apart.
 
     Its results begin at (y, x0). Pixels outside of the data are as at `none`.
     """
@@ -236,7 +239,7 @@ def _transform(name: str, conv: Conv, data: Buf, m: int, lanes: int, numbers: Nu
                 reads.append(ir.store(d, value, a, b))
         return [d, *reads, *_both(TRANSFORMS[m].data, d, e), *_every(n, ir.store(v, ir.load(e, i, j), (i * n + j) * step + c))]
 
-    params = [x, none, v, *(ir.Param(p.name, ir.INDEX) for p in (y, x0, step))]
+    params = [x, none, v, *(ir.Param(p, ir.INDEX) for p in ("y", "x0", "step", *sizes_in(line, pixel, height, wide)))]
     return ir.Function(name, params, [*body, *_along(conv.inputs, lanes, pixels, numbers.exact)])
 
 
@@ -281,21 +284,30 @@ class _Unit:
         arith = self.arith = numbers.arith
         self.places = (m + 2) ** 2
         self.down, self.along = (_count(extent, m) for extent in conv.out)
-        #: A unit takes a part of a line of tiles, or several lines.
         # Half the tiles, if then a unit transforms its own data, and else not.
         bytes_of = self.places * conv.inputs * SIZES[arith.data]
-        half = bytes_of * (_TILES // 2) <= _STACK < bytes_of * min(_TILES, self.down * self.along)
+        image = _TILES if has_sizes(conv.out) else self.down * self.along
+        half = bytes_of * (_TILES // 2) <= _STACK < bytes_of * min(_TILES, image)
         most = kernel.space.pick("tiles", (7, 14, 28, 56), _TILES // 2 if half else _TILES)
-        self.parts = -(-self.along // most)
-        self.across = -(-self.along // self.parts)
-        self.lines = max(1, min(self.down, most // self.along)) if self.parts == 1 else 1
-        self.tiles = self.across * self.lines
+        #: A unit takes a part of a line of tiles, or several lines.
+        self.parts = _count(self.along, most)
+        self.across = _count(self.along, self.parts)
+        if has_sizes(conv.out):
+            self.lines, self.tiles = largest(most // self.along, 1), most
+        else:
+            self.lines = max(1, min(self.down, most // self.along)) if self.parts == 1 else 1
+            self.tiles = self.across * self.lines
         self.every = conv.batch * self.down * self.along
         best = choose(kernel.isa, conv.outputs, self.tiles, 1, conv.inputs // arith.steps)
         self.tiling = cut(kernel.isa, self.tiles, 1, *block(kernel.space, kernel.isa, best, self.tiles), best.part)
         self.width = self.tiling.vectors * kernel.isa.lanes
         self.blocks = -(-conv.outputs // self.width)
-        self.sizes = [self.tiling.rows] if self.tiling.full == self.tiling.tiles else [self.tiling.rows, self.tiling.rows - 1]
+        #: Whether the last units have fewer tiles.
+        self.uneven = self.down % self.lines != 0 or self.along % self.across != 0
+        rows, self.full = self.tiling.rows, self.tiling.full
+        self.sizes = [rows] if self.full == self.tiling.tiles else [rows, rows - 1]
+        if has_sizes(conv.out):
+            self.sizes, self.full = halves(rows), self.tiling.tiles
         self.unroll = next(k for k in (4, 2, 1) if conv.inputs // arith.steps % k == 0)
         #: Whether a unit transforms its own data.
         self.inner = self.places * self.tiles * conv.inputs * SIZES[arith.data] <= _STACK
@@ -311,7 +323,7 @@ class _Unit:
                 block_kernel(
                     self.name(f"block{rows}"), isa, self.arith, self.tiling.vectors, rows, conv.inputs, 1, self.unroll, steps, False
                 )
-                for rows in self.sizes
+                for rows in dict.fromkeys([*self.sizes, *([1] if self.uneven else [])])
             ),
             _transform(self.name("into"), conv, self.data, self.m, isa.lanes, self.numbers),
             _back(self.name("back"), self.m, self.width, isa.lanes, self.numbers),
@@ -320,7 +332,8 @@ class _Unit:
     def into(self, none: Buf, to: ir.Expr, batch: ir.Expr, y: ir.Expr, x: ir.Expr, apart: int) -> ir.Stmt:
         """Transform the data of the tile (y, x)."""
         image = ir.address(self.data, batch * self.data.strides[0])
-        return ir.Call(self.name("into"), (image, ir.address(none, 0), to, y * self.m, x * self.m, ir.number(apart)))
+        sizes = map(ir.Var, sizes_in(*self.data.strides[1:3], *self.conv.size))
+        return ir.Call(self.name("into"), (image, ir.address(none, 0), to, y * self.m, x * self.m, ir.number(apart), *sizes))
 
     def transformed(self, moved: Buf, none: Buf) -> ir.Body:
         """Transform the data of all tiles."""
@@ -345,7 +358,7 @@ class _Unit:
         if self.inner:
             panel = [ir.loop("b", 0, self.blocks, panel)]
         p = ir.Local("p", self.arith.total, (self.places, self.tiles, self.width))
-        r = ir.Local("r", self.arith.total, (self.lines * self.m, self.across * self.m, self.width))
+        r = ir.Local("r", self.arith.total, (self.tiles * self.m * self.m * self.width,))
         unit = [*(ir.Let(name, digit) for (name, _), digit in numbers), *self.begin(moved, none), p, r, *panel]
         return [ir.loop("u", 0, math.prod(extents), visit.folded(unit), ir.PARALLEL)]
 
@@ -354,8 +367,8 @@ class _Unit:
         n, y, s, h, w = (ir.Var(name) for name in "nyshw")
         y0, x0, many, some = (ir.Var(name) for name in ("y0", "x0", "many", "some"))
         inputs, dtype = self.conv.inputs, self.arith.data
-        lines = ir.minimum(self.down - y0, self.lines) if self.down % self.lines else ir.number(self.lines)
-        across = ir.minimum(self.along - x0, self.across) if self.along % self.across else ir.number(self.across)
+        lines = ir.minimum(self.down - y0, self.lines) if self.down % self.lines != 0 else ir.number(self.lines)
+        across = ir.minimum(self.along - x0, self.across) if self.along % self.across != 0 else ir.number(self.across)
         body: ir.Body = [
             ir.Let("y0", y * self.lines),
             ir.Let("x0", s * self.across),
@@ -408,17 +421,22 @@ class _Unit:
     def products(self) -> ir.Body:
         """The products of one place: blocks of rows, the last of which may reach back over rows that are done."""
         count, j = ir.Var("count"), ir.Var("j")
-        big, full = self.sizes[0], self.tiling.full if len(self.sizes) > 1 else self.tiling.tiles
+        big, *rest = self.sizes
         done: ir.Expr = ir.Var("first") * big
-        body: ir.Body = [ir.Let("first", ir.minimum(count // big, full)), ir.loop("j", 0, ir.Var("first"), [self.block(big, j * big)])]
-        for small in self.sizes[1:]:
+        first = ir.minimum(count // big, self.full)
+        body: ir.Body = [ir.Let("first", first), ir.loop("j", 0, ir.Var("first"), [self.block(big, j * big)])]
+        if has_sizes(self.conv.out):
+            at = ir.Let("at", done, mutable=True)
+            blocks = [[self.block(rows, at.var), ir.Assign("at", at.var + rows)] for rows in rest]
+            return [*body, at, *(ir.If(count - at.var >= rows, block) for rows, block in zip(rest, blocks))]
+        for small in rest:
             start, more = done, ir.Var("second")
             body += [ir.Let("second", (count - start) // small), ir.loop("j", 0, more, [self.block(small, start + j * small)])]
             done = start + more * small
-        if self.down % self.lines == 0 and self.along % self.across == 0:
+        if not self.uneven:
             return body
         least = self.sizes[-1]
-        last = ir.If(count >= least, [self.block(least, count - least)], self.alone(done))
+        last = ir.If(count >= least, [self.block(least, count - least)], [ir.loop("j", done, count, [self.block(1, j)])])
         return [*body, ir.If(done < count, [last])]
 
     def block(self, rows: int, first: ir.Expr) -> ir.Stmt:
@@ -439,22 +457,12 @@ class _Unit:
             ),
         )
 
-    def alone(self, first: ir.Expr) -> ir.Body:
-        """The products of rows from `first` on, one by one."""
-        i, c, z, steps, total = ir.Var("i"), ir.Var("c"), ir.Var("z"), self.arith.steps, self.arith.total
-        x = ir.load(ir.Var("a", f"const {self.arith.data}*"), i * self.conv.inputs + z)
-        w = ir.load(ir.Var("weights", f"const {self.arith.weight}*"), z // steps * (steps * self.width) + c * steps + z % steps)
-        sum_ = ir.Let("sum", ir.Const(0, total), mutable=True)
-        added = ir.Assign("sum", sum_.var + ir.cast(x, total) * ir.cast(w, total))
-        inner = [sum_, ir.loop("z", 0, self.conv.inputs, [added]), ir.store(ir.Var("q", f"{total}*"), sum_.var, i * self.width + c)]
-        return [ir.loop("i", first, ir.Var("count"), [ir.loop("c", 0, self.width, inner)])]
-
     def handed_on(self) -> ir.Body:
         """Pass the results on to the sink."""
         conv, m, width = self.conv, self.m, self.width
         y0, x0, c0 = ir.Var("y0"), ir.Var("x0"), ir.Var("c0")
         ends = [(y0 + ir.Var("many")) * m, (x0 + ir.Var("some")) * m]
-        ends = [ir.minimum(end, extent) if extent % m else end for end, extent in zip(ends, conv.out)]
+        ends = [ir.minimum(end, extent) if extent % m != 0 else end for end, extent in zip(ends, conv.out)]
         channels: tuple[End, ...] = (c0, c0 + width, width)
         body: ir.Body = [ir.Let("c0", ir.Var("b") * width)]
         if conv.outputs % width:
