@@ -37,6 +37,7 @@ from relaylang.frontends.tensorflow.table import REFUSED as TENSORFLOW_REFUSED
 from relaylang.frontends.tensorflow.table import table as tensorflow_table
 from relaylang.frontends.tflite.table import REFUSED as TFLITE_REFUSED
 from relaylang.frontends.tflite.table import table as tflite_table
+from relaylang.frontends.torch.table import REFUSED as TORCH_REFUSED
 from relaylang.frontends.torch.table import table as torch_table
 from relaylang.frontends.torch.torchscript.packed import LAYERS as QUANTISED
 from relaylang.ops import OPS
@@ -127,6 +128,8 @@ mod, params = relay.frontend.from_tflite(open("net.tflite", "rb").read())
   `qnn.quantize`.
 - Weights of float16 become float32; sparse weights become dense.
 - Layers with real operands and int8 weights round the operands as TFLite does, each element of the batch by itself.
+- LSTM and SVDF of int8, with states of int16, compute in fixed point as TFLite's reference kernels do, to the same integers.
+  Sigmoid and tanh are tables of 65 536 results, which all layers share.
 - `IF` becomes `if`, and `WHILE` a recursive function. A loop of up to 32 known turns is written out. Graphs that are called
   stand in place.
 - Variables and the states of recurrent layers are the last parameters and the last results of `@main`. A caller hands the
@@ -202,6 +205,8 @@ mod, params = relay.frontend.from_pytorch(program)
   the program integer. Computed scales stay arithmetic.
 - Complex tensors become pairs of real ones. Complex inputs, weights and results have a last axis of extent 2, as in
   `torch.view_as_real`. STFT and Fourier transforms become `stft` and `dft`.
+- Inverses, solutions, determinants and factors (LU, Cholesky, QR) of matrices with known extents are LAPACK's, signs and
+  pivots too. More than four steps are a loop. A matrix without an inverse gives infinite numbers or NaN, and no error.
 - Operators that give random numbers are refused, and dropout and normalisation are those of the exported mode.
 - `custom_convert_map` has conversions for operators of your own, by names such as `mylib::blur`. Each is called with the
   arguments and their types, and gives an expression, or a list of them.
@@ -562,7 +567,10 @@ def pages() -> dict[str, str]:
         "import_onnx.md": (ONNX, [*onnx_rows(onnx_table()), *refused_rows(ONNX_REFUSED)]),
         "import_tflite.md": (TFLITE, rows_with_refused(tflite_table(), TFLITE_REFUSED)),
         "import_tensorflow.md": (TENSORFLOW, rows_with_refused(tensorflow_table(), TENSORFLOW_REFUSED)),
-        "import_pytorch.md": (TORCH, [f"| `{name}` |" for name in sorted({*torch_table().names(), *quantised})]),
+        "import_pytorch.md": (
+            TORCH,
+            [*[f"| `{name}` |" for name in sorted({*torch_table().names(), *quantised})], *refused_rows(TORCH_REFUSED)],
+        ),
     }
     tables["exporting.md"] = (EXPORT, export_rows())
     return {name: text + "\n".join(rows) + "\n" for name, (text, rows) in tables.items()}

@@ -19,7 +19,6 @@ REFUSED = {
     "stablehlo.all_gather": _DEVICES,
     "stablehlo.all_reduce": _DEVICES,
     "stablehlo.all_to_all": _DEVICES,
-    "stablehlo.cholesky": "Relay has no operator for it",
     "stablehlo.collective_broadcast": _DEVICES,
     "stablehlo.collective_permute": _DEVICES,
     "stablehlo.cross-replica-sum": _DEVICES,
@@ -33,7 +32,6 @@ REFUSED = {
     "stablehlo.rng_bit_generator": "Relay has no random bits of its algorithm; jax_default_prng_impl=threefry2x32 exports arithmetic",
     "stablehlo.send": _HOST,
     "stablehlo.set_dimension_size": "bounded extents have no form in Relay",
-    "stablehlo.triangular_solve": "Relay has no operator for it",
 }
 
 

@@ -22,7 +22,7 @@ _MOST = (1 << 15) - 1
 _POWERS = {e: round(np.exp(-(2.0**e)) * (1 << 15)) for e in range(-2, 5)}
 
 
-def multiplied(b: Builder, x: Expr, scale: np.ndarray | float) -> Expr:
+def multiplied(b: Builder, x: Expr, scale: np.ndarray | np.floating | float) -> Expr:
     """int32 numbers times positive reals (one, or one for each index of the last axis), as int32.
 
     The product with 31 bits of the real is rounded, halves upwards; then the shift, halves away from zero.

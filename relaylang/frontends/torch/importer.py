@@ -39,7 +39,7 @@ from relaylang.frontends.torch.memory import MISSING, Scope, Skipped, View, name
 from relaylang.frontends.torch.node import Node
 from relaylang.frontends.torch.pt2 import Graph, Meta, Program, Ref, read_program
 from relaylang.frontends.torch.pt2 import Node as Call
-from relaylang.frontends.torch.table import table
+from relaylang.frontends.torch.table import REFUSED, table
 from relaylang.frontends.torch.torchscript import import_torchscript, is_torchscript
 from relaylang.frontends.torch.torchscript.schemas import wrong_arguments
 from relaylang.ir import ANY, Expr, TensorType, Var
@@ -191,7 +191,7 @@ class Importer:
             return custom.convert(self.builder, own, [scope.resolve(a) for a in call.args.values()])
         rule = self.rules.find(operator(call.target))
         if rule is None:
-            raise Unsupported
+            raise Unsupported(REFUSED.get(operator(call.target), ""))
         self._check(scope, call)
         return chosen(rule.convert, Node(scope, call), operator(call.target).removeprefix("aten."))
 

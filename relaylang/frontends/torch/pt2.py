@@ -179,6 +179,9 @@ class _Reader:
         if kind == "constant_input":
             plain[entry["name"]] = next(iter(entry["value"].values()))
             return
+        if kind == "token":  # it orders effects
+            plain[_text(entry["arg"]["name"])] = 0
+            return
         keys = {"parameter": "parameter_name", "buffer": "buffer_name", "tensor_constant": "tensor_constant_name"}
         if kind not in keys:
             raise damaged(self.file, f"the program has an input of the kind {kind}")

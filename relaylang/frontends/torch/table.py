@@ -9,6 +9,20 @@ from pkgutil import iter_modules
 from relaylang.frontends.common import Table
 from relaylang.frontends.torch import families
 
+_LIMIT = "it is the limit of an iteration, and its signs and order are those of a library"
+_SINGULAR = "it needs singular values, which are the limit of an iteration"
+#: Operators that have no form in Relay, with the reason.
+REFUSED = {
+    **{
+        f"aten.{name}": _LIMIT
+        for name in (
+            "_linalg_eigh", "_linalg_eigvals", "_linalg_svd", "linalg_eig", "linalg_eigh", "linalg_eigvals",
+            "linalg_eigvalsh", "linalg_svd", "linalg_svdvals", "svd",
+        )
+    },
+    **{f"aten.{name}": _SINGULAR for name in ("linalg_cond", "linalg_matrix_rank", "linalg_pinv", "pinverse")},
+}  # fmt: skip
+
 
 @cache
 def table() -> Table:
@@ -17,4 +31,4 @@ def table() -> Table:
     return Table(*(import_module(f"{families.__name__}.{name}").RULES for name in names))
 
 
-__all__ = ["table"]
+__all__ = ["REFUSED", "table"]

@@ -141,8 +141,28 @@ def test_trees_of_classes(transform: str) -> None:
     assert run("TreeEnsembleClassifier", x, ["y", "z"], classlabels_int64s=[2, 4, 6], **given) <= 1e-5
     for low in (0.0, -1.0):
         given = {"post_transform": transform, **nodes, **owners("class", leaves, 1, low)}
-        if "SOFTMAX" not in transform:  # onnxruntime leaves it out where there are two classes
-            assert run("TreeEnsembleClassifier", x, ["y", "z"], classlabels_int64s=[2, 4], **given) <= 1e-5
+        assert run("TreeEnsembleClassifier", x, ["y", "z"], classlabels_int64s=[2, 4], **given) <= 1e-5
+
+
+@pytest.mark.parametrize("base", [None, [0.3], [0.3, -0.2]])
+@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
+@pytest.mark.parametrize("classes", ["first", "second", "both", "either"])
+def test_two_classes(classes: str, transform: str, base: list[float] | None) -> None:
+    """Leaves speak of one class, of both, or each of one."""
+    if classes == "either" and base is not None and len(base) == 1:
+        pytest.skip("a row whose leaves all speak of the first class has an unset score in onnxruntime")
+    nodes, leaves = tree_nodes(5, 2, 4)
+    x = reals(30, 4)
+    for low in (0.0, -1.0):
+        given = {"post_transform": transform, **nodes, **owners("class", leaves, 2, low)}
+        count = len(given["class_ids"])
+        given["class_ids"] = {"first": [0] * count, "second": [1] * count}.get(classes, given["class_ids"])
+        if classes == "either":
+            kept = [i for i in range(count) if (i // 2 + i) % 2]
+            given |= {key: [value[i] for i in kept] for key, value in given.items() if key.startswith("class_")}
+        if base is not None:
+            given["base_values"] = base
+        assert run("TreeEnsembleClassifier", x, ["y", "z"], classlabels_int64s=[0, 1], **given) <= 1e-5
 
 
 def test_a_tree_that_leads_back_to_itself() -> None:

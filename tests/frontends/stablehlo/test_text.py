@@ -30,8 +30,49 @@ def program(body: str, parameters: str, types: str) -> IRModule:
 
 
 X = real(3, 4)
+SQUARE = real(2, 5, 5)
+POSITIVE = SQUARE @ SQUARE.transpose(0, 2, 1) + np.eye(5, dtype="float32")
+
+
+def triangular(left: bool, lower: bool, turn: bool) -> np.ndarray:
+    """The solution for a triangle of `POSITIVE` and the side `SQUARE`."""
+    a = np.tril(POSITIVE) if lower else np.triu(POSITIVE)
+    a = a.transpose(0, 2, 1) if turn else a
+    if left:
+        return np.linalg.solve(a, SQUARE)
+    return np.linalg.solve(a.transpose(0, 2, 1), SQUARE.transpose(0, 2, 1)).transpose(0, 2, 1)
+
+
 #: Name -> the body, the parameters, the types of results, the operands, and the results.
 CASES: dict[str, tuple[str, str, str, list[np.ndarray], list[np.ndarray]]] = {
+    "cholesky": (
+        "%0 = stablehlo.cholesky %x, lower = true : tensor<2x5x5xf32>\nreturn %0 : tensor<2x5x5xf32>",
+        "%x: tensor<2x5x5xf32>",
+        "tensor<2x5x5xf32>",
+        [POSITIVE],
+        [np.linalg.cholesky(POSITIVE)],
+    ),
+    "cholesky_upper": (
+        '%0 = "stablehlo.cholesky"(%x) {lower = false} : (tensor<2x5x5xf32>) -> tensor<2x5x5xf32>\nreturn %0 : tensor<2x5x5xf32>',
+        "%x: tensor<2x5x5xf32>",
+        "tensor<2x5x5xf32>",
+        [POSITIVE],
+        [np.linalg.cholesky(POSITIVE).transpose(0, 2, 1)],
+    ),
+    **{
+        f"triangular_solve_{left}_{lower}_{word}": (
+            '%0 = "stablehlo.triangular_solve"(%x, %y) <{left_side = ' + left + ", lower = " + lower + ", unit_diagonal = false,"
+            f" transpose_a = #stablehlo<transpose {word}>}}> : (tensor<2x5x5xf32>, tensor<2x5x5xf32>) -> tensor<2x5x5xf32>\n"
+            "return %0 : tensor<2x5x5xf32>",
+            "%x: tensor<2x5x5xf32>, %y: tensor<2x5x5xf32>",
+            "tensor<2x5x5xf32>",
+            [POSITIVE, SQUARE],
+            [triangular(left == "true", lower == "true", word != "NO_TRANSPOSE")],
+        )
+        for left in ("true", "false")
+        for lower in ("true", "false")
+        for word in ("NO_TRANSPOSE", "TRANSPOSE")
+    },
     "generic": (
         '%0 = "stablehlo.transpose"(%x) <{permutation = array<i64: 1, 0>}> : (tensor<3x4xf32>) -> tensor<4x3xf32>\n'
         '"func.return"(%0) : (tensor<4x3xf32>) -> ()',

@@ -340,7 +340,7 @@ def test_svdf_of_integers(rank: int, bias: bool, wide: float) -> None:
         ({"intermediates": 4}, "an LSTM with cells of int16 has 5"),
         ({"cell": 0.0003}, "not a power of two"),
         ({"cell": 2.0**-8}, "from 2\\*\\*-15 to 2\\*\\*-9"),
-        ({"cell": -1.0}, "the state of cells has the scale -1"),
+        ({"cell": -1.0}, "the operand 19 has the scale -1"),
     ],
 )
 def test_an_lstm_of_integers_with_wrong_scales(parts: dict[str, Any], said: str) -> None:

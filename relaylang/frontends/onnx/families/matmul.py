@@ -6,6 +6,7 @@ from typing import Any
 
 from relaylang.frontends.common import Builder, Rule, Unsupported, nn
 from relaylang.frontends.common.einsum import einsum as einsum_of
+from relaylang.frontends.common.linear import Matrices, determinant, lu
 from relaylang.frontends.onnx.node import Node
 from relaylang.ir import Expr
 
@@ -48,35 +49,10 @@ def einsum(n: Node, *xs: Expr) -> Any:
 
 
 def det(n: Node, x: Expr) -> Any:
-    """Elimination, a column at a time, with the largest element of the column as pivot."""
-    b = n.b
-    size = b.extent(x, -1, "a matrix")
-    if size > 16:
-        raise Unsupported(f"determinants of matrices with more than 16 rows, here {size}, are not converted")
-    result: Any = None
-    for left in range(size, 0, -1):
-        column = b.slice(x, [0], [1], [b.rank(x) - 1])
-        best = b.op("argmax", b.op("abs", column), axis=[-2], keepdims=True)
-        pivot_row = b.op("one_hot", b.squeeze(best, [-2, -1]), 1.0, 0.0, depth=left, dtype=b.dtype(x)) if left > 1 else None
-        if pivot_row is None:
-            last = b.squeeze(column, [-2, -1])
-            return last if result is None else b.op("multiply", result, last)
-        chosen = b.unsqueeze(pivot_row, [-1])  # 1 at the pivot's row
-        row = b.op("sum", b.op("multiply", x, chosen), axis=[-2], keepdims=True)
-        pivot = b.slice(row, [0], [1], [b.rank(x) - 1])
-        first = b.slice(x, [0], [1], [b.rank(x) - 2])
-        # The first row takes the pivot's place; a change of two rows changes the sign.
-        moved = b.op("add", b.op("multiply", x, b.op("subtract", 1.0, chosen)), b.op("multiply", chosen, first))
-        below = b.slice(moved, [1], [left], [b.rank(x) - 2])
-        one = b.const(1, b.dtype(x))
-        safe = b.op("where", b.op("equal", pivot, 0.0), one, pivot)
-        factor = b.op("divide", b.slice(below, [0], [1], [b.rank(x) - 1]), safe)
-        below = b.op("subtract", below, b.op("multiply", factor, row))
-        sign = b.op("where", b.op("equal", best, 0), one, b.const(-1, b.dtype(x)))
-        part = b.squeeze(b.op("multiply", sign, pivot), [-2, -1])
-        result = part if result is None else b.op("multiply", result, part)
-        x = b.slice(below, [1], [left], [b.rank(x) - 1])
-    return result
+    m = Matrices(n.b, x)
+    m.square()
+    factors, _, exchanged = lu(n.b, m.x)
+    return m.back(determinant(n.b, factors, exchanged))
 
 
 RULES = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -155,29 +155,55 @@ def regressor(n: Node, x: Expr) -> Any:
 
 
 def classifier(n: Node, x: Expr) -> Any:
-    """Where all leaves speak of one class of two, that one has the score, and the other its complement."""
     b, kind = n.b, n.string("post_transform", "NONE")
     names = labels(n, "classlabels_int64s")
-    class_weights = _numbers(n, "class_weights")
-    one = len(set(n.ints("class_ids"))) == 1 and len(names) == 2
     forest = _forest(n, len(names), "class")
-    scores = b.cast(forest.scores(b, _real(b, x), "SUM"), "float32")
     base = _numbers(n, "base_values").astype("float32")
-    if not one:
-        scores = b.op("add", scores, b.const(base)) if base.size else scores
-        return [best(b, scores, names), transformed(b, scores, kind)]
-    at = n.ints("class_ids")[0]
-    score = b.slice(scores, [at], [at + 1], [1])
-    if base.size:
-        score = b.op("add", score, float(base[-1]))
-    positive = bool((class_weights >= 0).all())
-    chosen = b.op("greater", b.squeeze(score, [1]), 0.5 if positive else 0.0)
-    label = label_at(b, names, b.cast(chosen, "int64"))
+    if len(names) == 2:
+        return _two_classes(n, forest, x, names, base, kind)
+    scores = b.cast(forest.scores(b, _real(b, x), "SUM"), "float32")
+    scores = b.op("add", scores, b.const(base)) if base.size else scores
+    return [best(b, scores, names), transformed(b, scores, kind)]
+
+
+def _two_classes(n: Node, forest: Forest, x: Expr, names: np.ndarray | list[str], base: np.ndarray, kind: str) -> Any:
+    """onnxruntime's rules for two classes, of which a row's leaves may speak of one alone.
+
+    The label depends on the second score, where a leaf has one, else on the first. A first score alone gets a second
+    one: its complement where all weights are positive and all are of one class, else its negative.
+    """
+    b, spoken = n.b, set(n.ints("class_ids"))
+    weighed = b.cast(forest.scores(b, _real(b, x), "SUM"), "float32")
+    numbers = [bool(forest.there[:, k].any()) for k in (0, 1)]
+    leaves = np.array([m == "LEAF" for m in forest.modes])
+    if all(numbers) and not forest.there[leaves].all():
+        counted = replace(forest, weights=forest.there.astype("float64"))
+        seen = b.op("greater", counted.scores(b, _real(b, x), "SUM"), 0.0)
+    else:  # all rows are alike
+        seen = b.op("logical_or", b.op("zeros_like", b.op("greater", weighed, 0.0)), b.const(np.array([numbers])))
+    first, second = (b.slice(weighed, [k], [k + 1], [1]) for k in (0, 1))
+    has = [b.slice(seen, [k], [k + 1], [1]) for k in (0, 1)]
+    zero = b.const(0.0, "float32")
+    if base.size == 2:
+        joined = b.op("add", first, float(base[1]))
+        first = b.op("where", has[1], b.op("negative", joined), b.op("add", first, float(base[0])))
+        second = joined
+    elif base.size == 1:
+        first = b.op("add", first, float(base[0]))
+    first, second = (b.op("where", h, v, zero) for h, v in zip(has, (first, second)))
+    positive = len(spoken) == 1 and bool((_numbers(n, "class_weights") >= 0).all())
+    deciding = b.squeeze(b.op("where", has[1], second, first), [1])
+    label = label_at(b, names, b.cast(b.op("greater", deciding, 0.5 if positive else 0.0), "int64"))
+    pair = transformed(b, b.concat([first, second], 1), kind)
+    if base.size == 2 or numbers == [False, True]:
+        return [label, pair]
     if kind == "PROBIT":
-        raise Unsupported("PROBIT of two classes is not converted")
-    if positive and kind == "NONE":
-        return [label, b.concat([b.op("subtract", 1.0, score), score], 1)]
-    return [label, transformed(b, b.concat([b.op("negative", score), score], 1), kind)]
+        raise Unsupported("PROBIT of one score for two classes is not converted")
+    if kind == "LOGISTIC":
+        single = transformed(b, b.concat([b.op("negative", first), first], 1), kind)
+    else:
+        single = b.concat([b.op("subtract", 1.0, first) if positive else b.op("negative", first), first], 1)
+    return [label, b.op("where", has[1], pair, single)]
 
 
 # ---- TreeEnsemble

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from relaylang.frontends.common import Builder, Malformed, Rule, hlo, hlo_windows
+from relaylang.frontends.common import linear as la
 from relaylang.frontends.common.complexes import Complex, as_complex, fourier, half, product, real_inverse
 from relaylang.frontends.common.einsum import einsum
 from relaylang.frontends.common.hlo_joins import need_one, reduce_axes
@@ -187,6 +188,33 @@ def fft(n: Node) -> Any:
     return real_inverse(b, x, axes[-1], lengths[-1]) if kind == "IRFFT" else x
 
 
+# ---- matrices
+
+
+def cholesky(n: Node) -> Any:
+    """The lower factor, or the upper one of the upper triangle."""
+    b, x = n.b, n.x(0)
+    lower = bool(n.int("lower", 0))
+    m = la.Matrices(b, x if lower else la.turned(b, x))
+    m.square()
+    factor = m.back(la.cholesky(b, m.x))
+    return factor if lower else la.turned(b, factor)
+
+
+def triangular_solve(n: Node) -> Any:
+    """`x` of `op(a) x = b`, or of `x op(a) = b`, where `op` may transpose."""
+    b, (a, y) = n.b, n.of(2)
+    word, left, lower = n.word("transpose_a", "NO_TRANSPOSE"), bool(n.int("left_side", 1)), bool(n.int("lower", 0))
+    if word not in ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"):
+        raise Malformed(f"its attribute transpose_a is {word[:20]}; it must be NO_TRANSPOSE, TRANSPOSE or ADJOINT")
+    turn = (word != "NO_TRANSPOSE") != (not left)
+    m, right = la.Matrices(b, la.turned(b, a) if turn else a), la.Matrices(b, y if left else la.turned(b, y))
+    if m.square() != right.rows or b.shape(a)[:-2] != b.shape(y)[:-2]:
+        raise Malformed("its operands have other extents")
+    x = right.back(la.solve_triangular(b, m.x, right.x, lower == turn, bool(n.int("unit_diagonal", 0))))
+    return x if left else la.turned(b, x)
+
+
 RULES = tuple(
     [
         Rule(f"stablehlo.{name}", function)
@@ -197,6 +225,7 @@ RULES = tuple(
                 lambda n: n.b.fields(n.b.op("nn.batch_norm", *n.xs(0, 5), axis=_axis(n), epsilon=_epsilon(n)))[0],
             ),
             ("batch_norm_training", batch_norm_training),
+            ("cholesky", cholesky),
             ("convolution", convolution),
             ("dot", dot),
             ("dot_general", dot_general),
@@ -207,6 +236,7 @@ RULES = tuple(
             ("reduce", reduce_),
             ("reduce_window", reduce_window),
             ("select_and_scatter", select_and_scatter),
+            ("triangular_solve", triangular_solve),
             ("unary_einsum", equation),
         )
     ]

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, nn
+from relaylang.frontends.common import Builder, Malformed, Rule, nn
+from relaylang.frontends.common.linear import Matrices, inverse
 from relaylang.frontends.common.nn import broadcast_to, matmul
 from relaylang.frontends.torch.families.elementwise import floating
 from relaylang.frontends.torch.node import Node, on_axes
@@ -96,7 +97,9 @@ def matrix_power(n: Node) -> Any:
     if count == 0:
         return b.op("add", b.op("zeros_like", x), b.const(b.arrays.eye(b.extent(x, -1)), b.dtype(x)))
     if count < 0:
-        raise Unsupported("it needs the inverse of a matrix")
+        matrices = Matrices(b, x)
+        matrices.square()
+        x, count = matrices.back(inverse(b, matrices.x)), -count
     power: Expr | None = None
     while count:
         if count & 1:

@@ -129,10 +129,19 @@ def token(n: Node) -> Any:
     return n.b.const(0, "float32")
 
 
+def with_effects(n: Node) -> Any:
+    """A check in the order of other effects: a token, and the results of the check."""
+    name = str(n.get("1")).removeprefix("torch.ops.aten.").partition(".")[0]
+    if name not in _CHECKS:
+        raise Unsupported(f"it has the effect of {n.get('1')}"[:100])
+    return [token(n)]
+
+
 _CHECKS = (
     "_assert_async",
     "_assert_scalar",
     "_assert_tensor_metadata",
+    "_linalg_check_errors",
     "sym_constrain_range",
     "sym_constrain_range_for_size",
     "_print",
@@ -141,6 +150,7 @@ _TOKENS = ("_functional_assert_async", "_functional_assert_scalar", "_functional
 
 RULES = (
     *(Rule(name, number(*how)) for name, how in _NUMBERS.items()),
+    Rule("higher_order.with_effects", with_effects),
     Rule("torch.sym_sum", total),
     *(Rule(f"aten.{name}", nothing) for name in _CHECKS),
     *(Rule(f"aten.{name}", token) for name in _TOKENS),
