@@ -248,7 +248,7 @@ def main() -> int:
                 say(line)
 
         if args.networks:
-            for line in (*THIRD.splitlines(), *(tuned(n, target, args.minutes, path(n)) for n in args.networks.split(","))):
+            for line in chain(THIRD.splitlines(), (tuned(n, target, args.minutes, path(n)) for n in args.networks.split(","))):
                 say(line)
             return 0
         rows(FIRST, KERNELS, lambda name: gains(name, target, args.tuner, args.trials, path(name)))
