@@ -44,7 +44,7 @@ def _types(args: Sequence[Any], old: int, new: Dim) -> list[Type]:
 
 
 def _result(name: str, attrs: Any, types: Sequence[Type]) -> Type | str:
-    """The type of a call, or what is wrong with it."""
+    """The type of a call, or its error."""
     params: list[Var] = []
 
     def operand(ty: Type) -> Any:
