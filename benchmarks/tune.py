@@ -207,6 +207,7 @@ SECOND = """\
 | kernel | points | within 5 % of the best | gain | trials, median | most | % of points, median | most |
 |---|---|---|---|---|---|---|---|"""
 
+NETWORKS_HEAD = "## Networks"
 THIRD = """\
 | network | kernels | trials | default ms | tuned ms | onnxruntime | OpenVINO | default / peer | tuned / peer |
 |---|---|---|---|---|---|---|---|---|"""
@@ -250,6 +251,10 @@ def main() -> int:
         if args.networks:
             for line in chain(THIRD.splitlines(), (tuned(n, target, args.minutes, path(n)) for n in args.networks.split(","))):
                 say(line)
+            if args.write:
+                kernels = RESULTS.read_text(encoding="utf-8").partition(NETWORKS_HEAD)[0].rstrip()
+                about = f"{machine()}. {args.minutes:g} min of search for a network, and earlier calls. Least times of a whole call, one thread."
+                RESULTS.write_text("\n".join([kernels, "", NETWORKS_HEAD, "", about, "", *lines, ""]), encoding="utf-8")
             return 0
         rows(FIRST, KERNELS, lambda name: gains(name, target, args.tuner, args.trials, path(name)))
         rows(SECOND, SMALL, lambda name: enumerated(name, target, path(name)))
@@ -271,7 +276,8 @@ The second table has the times of all points of a space. xgb searches these time
 {100 * NEAR - 100:.0f} % of the best.
 
 """ + "\n".join(lines)
-        RESULTS.write_text(text.rstrip() + "\n", encoding="utf-8")
+        networks = "".join(RESULTS.read_text(encoding="utf-8").partition(NETWORKS_HEAD)[1:]) if RESULTS.exists() else ""
+        RESULTS.write_text(text.rstrip() + "\n" + (f"\n{networks}" if networks else ""), encoding="utf-8")
     return 0
 
 
