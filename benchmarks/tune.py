@@ -253,7 +253,7 @@ def main() -> int:
                 say(line)
             if args.write:
                 kernels = RESULTS.read_text(encoding="utf-8").partition(NETWORKS_HEAD)[0].rstrip()
-                about = f"{machine()}. {args.minutes:g} min of search for a network, and earlier calls. Least times of a whole call, one thread."
+                about = f"{machine()}. {args.minutes:g} min of search for a network. Least times of a whole call, one thread."
                 RESULTS.write_text("\n".join([kernels, "", NETWORKS_HEAD, "", about, "", *lines, ""]), encoding="utf-8")
             return 0
         rows(FIRST, KERNELS, lambda name: gains(name, target, args.tuner, args.trials, path(name)))
