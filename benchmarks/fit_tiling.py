@@ -34,7 +34,7 @@ from relaylang.tune import LocalMeasurer, Point, SearchSpace, Task, search
 from relaylang.tune.task import machine_of
 from relaylang.tune.tuners import GridTuner
 
-LIMITS = {"pairs": 6, "least": 3, "seconds": 0.3, "milliseconds": 0.3}
+LIMITS = {"pairs": 30, "least": 30, "seconds": 3.0, "milliseconds": 1.0}
 #: Programs with a contraction each, and the operator of its kernel.
 PROGRAMS = [
     *[(conv(*shape), "nn.conv2d") for shape in ((64, 56, 256, 1), (256, 14, 1024, 1), (512, 7, 2048, 1), (96, 28, 24, 1))],

@@ -3,12 +3,13 @@
 The first table has kernels of networks, each with a search of its own on one thread. After it the winner is measured once
 more beside the default schedule, by turns. The second table has spaces that are small enough to measure every point. There
 the tuner xgb gets the times of these measurements, and the table says after how many trials it is near the best one.
+The third table (`NAMES=farm`) has the time of a trial on farms of one and of two workers.
 
 `--networks mobilenet,encoder --minutes 60` searches the kernels of networks of `make bench-cpu` instead, and times each network
 before and after, beside onnxruntime and OpenVINO.
 
 `--write` writes the tables to benchmarks/results/tune.md. `--logs FOLDER` keeps the logs, and goes on from those there.
-Needs xgboost.
+Needs xgboost and distributed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks import tune_farm
 from benchmarks.cpu_networks import NETWORKS
 from benchmarks.cpu_peers import PEERS, in_onnxruntime, in_openvino, ours, times
 from benchmarks.machine import model as machine
@@ -82,6 +84,8 @@ SMALL = {
     "dense of 128 rows, 768x768": (dense(128, 768, 768), "nn.dense", ("vectors", "rows", "order")),
     "depthwise 3x3, 576, 14x14": (conv(576, 14, 576, 3, 1, 576), "nn.conv2d", ("tile", "channels")),
 }
+#: The kernel of the farm's trials.
+FARM = {"farm, dense of 16 rows, 256x256": (dense(16, 256, 256), "nn.dense")}
 
 
 def task_for(text: str, operator: str, target: str) -> Task:
@@ -258,6 +262,7 @@ def main() -> int:
             return 0
         rows(FIRST, KERNELS, lambda name: gains(name, target, args.tuner, args.trials, path(name)))
         rows(SECOND, SMALL, lambda name: enumerated(name, target, path(name)))
+        rows(tune_farm.HEAD, FARM, lambda name: tune_farm.row(name, task_for(*FARM[name], target), LIMITS))
     seconds = time.perf_counter() - begin
     about = machine_of(dict([("march", args.march)] if args.march else []))
     load = os.getloadavg()[0]
