@@ -35,6 +35,8 @@ FORMS: dict[str, tuple[str, Shape, Shape]] = {
     "batches, turned": ("nn.batch_matmul(%x, %w, transpose_a=True, transpose_b=False)", (2, 33, 9), (2, 33, 17)),
     "conv1d": ("nn.conv1d(%x, %w, channels=20, kernel_size=[3], padding=[1, 1])", (2, 6, 15), (20, 6, 3)),
     "odd channels": ("nn.conv2d(%x, %w, channels=24, kernel_size=[3, 3], padding=[1, 1, 1, 1])", (2, 3, 9, 9), (24, 3, 3, 3)),
+    "one channel": ("nn.conv2d(%x, %w, channels=16, kernel_size=[3, 3], padding=[1, 1, 1, 1])", (1, 1, 8, 8), (16, 1, 3, 3)),
+    "one channel, dilated": ("nn.conv2d(%x, %w, channels=9, kernel_size=[4, 3], dilation=[1, 2])", (2, 1, 9, 9), (9, 1, 4, 3)),
     "channels last": (
         f"nn.conv2d(%x, %w, channels=40, kernel_size=[3, 3], padding=[1, 1, 1, 1], {_NHWC})",
         (1, 9, 11, 34),
@@ -52,7 +54,7 @@ FORMS: dict[str, tuple[str, Shape, Shape]] = {
     "conv3d": ("nn.conv3d(%x, %w, channels=5, kernel_size=[2, 3, 3], padding=[0, 1, 1, 1, 1, 1])", (1, 5, 4, 6, 6), (5, 5, 2, 3, 3)),
 }
 #: Forms whose channels have no pairs.
-WIDENED = {"odd groups", "depthwise"}
+WIDENED = {"odd groups", "depthwise", "one channel", "one channel, dilated"}
 
 
 def module(form: str, dtype: str = "bfloat16") -> relay.IRModule:
@@ -77,7 +79,7 @@ def near(form: str, ours: np.ndarray, x: np.ndarray, w: np.ndarray) -> None:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("form", few(FORMS, "an odd sum", "odd channels", "channels last"))
+@pytest.mark.parametrize("form", few(FORMS, "an odd sum", "odd channels", "one channel", "channels last"))
 @pytest.mark.parametrize("bound", [False, True])
 def test_products(form: str, bound: bool) -> None:
     mod, (x, w) = module(form), factors(form)

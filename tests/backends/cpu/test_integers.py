@@ -43,6 +43,19 @@ def values(dtype: str, shape: tuple, rng: np.random.Generator) -> np.ndarray:
     return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
 
 
+@pytest.mark.parametrize("dtype", few(["int8", "uint8", "int16"], "int8"))
+@pytest.mark.parametrize("kernel, dilation", [((3, 3), (2, 2)), ((3, 1), (1, 1)), ((1, 3), (1, 2))])
+def test_taps_of_one_channel_that_are_no_neighbours(kernel: tuple[int, int], dilation: tuple[int, int], dtype: str) -> None:
+    mod = module(f"""
+def @main(%x: Tensor[(2, 1, 12, 12), {dtype}], %w: Tensor[(8, 1, {kernel[0]}, {kernel[1]}), int8]) {{
+  nn.conv2d(%x, %w, channels=8, kernel_size={list(kernel)}, dilation={list(dilation)}, padding=[1, 1, 1, 1], out_dtype="int32")
+}}""")
+    rng = np.random.default_rng(7)
+    x, w = values(dtype, (2, 1, 12, 12), rng), values("int8", (8, 1, *kernel), rng)
+    wanted = create_executor("debug", mod).evaluate()(x, w)
+    assert np.array_equal(compile_module(mod, "c -num-threads=1").run(x, w), wanted)
+
+
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("march", few(["native", "x86-64-v3", "x86-64-v4", "generic"], "native"))
 @pytest.mark.parametrize("dtype", few(["uint8", "int8"], "int8"))

@@ -47,6 +47,8 @@ def lower_conv(
         _of_sizes(kernel, call, conv, data, weight, sink)
         return
     factors = factors_of(kernel.isa, data.dtype, weight.dtype, dtype, zero, weight_zero)
+    if factors.arith.steps > 1 and not _in_a_row(conv):
+        factors = plain_factors(dtype, zero, weight_zero)
     numbers = numbers_of(conv, data.dtype, weight.dtype, factors)
     m = tile_of(kernel, conv, numbers.exact) if numbers is not None else 0
     if m and numbers is not None:
@@ -164,11 +166,21 @@ def halo(call: Call) -> list[tuple[int, int]] | None:
 
 
 def has_pairs(call: Call) -> bool:
-    """Whether neighbours of a convolution's sum make pairs. Data of one group and odd channels get a zero more."""
+    """Whether neighbours of a convolution's sum make pairs. Data of one group and odd channels get a zero more.
+
+    A single channel with a zero is no pair: the sum runs along the taps of a row then, and those are not neighbours.
+    """
     shape, layout, groups = shape_of(call.args[0]), call.attrs.data_layout, call.attrs.groups
     if shape is None or len(layout) != len(shape) or "C" not in layout:
         return False
-    return groups == 1 or shape[layout.index("C")] // groups % 2 == 0
+    channels = shape[layout.index("C")] // groups
+    return channels % 2 == 0 or (groups == 1 and channels > 1)
+
+
+def _in_a_row(conv: Conv) -> bool:
+    """Whether the innermost numbers of a sum are neighbours in data with channels last: channels, or taps of a row."""
+    last = max((n for n, taps in enumerate(conv.kernel) if taps > 1), default=None)
+    return conv.inputs > 1 or last is None or (last == len(conv.kernel) - 1 and conv.dilation[last] == 1)
 
 
 def _neighbours(factors: Factors, conv: Conv) -> Callable[[Buf], bool]:
