@@ -27,7 +27,14 @@ def net(tmp_path: Path) -> Path:
 def test_a_network_becomes_text(net: Path, capsys: Caps) -> None:
     ran = relay(capsys, "import", str(net))
     assert ran.status == 0 and ran.err == ""
-    assert "def @main(%x: Tensor[(?, 4), float32]" in ran.out and "nn.relu(%0)" in ran.out
+    assert "def @main[n](%x: Tensor[(n, 4), float32]" in ran.out and "nn.relu(%" in ran.out
+
+
+def test_an_extent_gets_a_number(net: Path, capsys: Caps) -> None:
+    ran = relay(capsys, "import", str(net), "--shape", "n=3")
+    assert ran.status == 0 and "def @main(%x: Tensor[(3, 4), float32]" in ran.out
+    ran = relay(capsys, "import", str(net), "--shape", "m=3")
+    assert ran.status == 2 and "has no input m" in ran.err
 
 
 def test_the_text_reads_back_with_its_constants_apart(net: Path, capsys: Caps) -> None:

@@ -16,8 +16,8 @@ from relaylang.frontends.common.arrays import Arrays
 from relaylang.frontends.common.extents import Extents
 from relaylang.frontends.common.listing import Listing
 from relaylang.frontends.common.report import Malformed
-from relaylang.frontends.common.reshapes import numbers_for
 from relaylang.frontends.common.shape_values import Knowledge
+from relaylang.frontends.common.shapes import Rank, Shape, joined, numbers_for
 from relaylang.frontends.options import Options
 from relaylang.interpreter.compute import compute
 from relaylang.ir import (
@@ -30,14 +30,12 @@ from relaylang.ir import (
     FuncType,
     GlobalVar,
     If,
-    IncompleteType,
     IRModule,
     Let,
     TensorType,
     Tuple,
     TupleType,
     Type,
-    TypeCall,
     TypeVar,
     Var,
     free_vars,
@@ -61,32 +59,8 @@ _FOLDED = 1 << 16
 _NO_OPERAND, _NO_TENSOR = "an operand is missing", "an operand is a sequence or an optional, not a tensor"
 
 
-class Shape(tuple[Any, ...]):
-    """A tensor's extents, `ANY` for unknown ones. A conversion that asks for an axis beyond them shows a wrong operand."""
-
-    __slots__ = ()
-
-    def __getitem__(self, index: Any) -> Any:
-        try:
-            return super().__getitem__(index)
-        except IndexError:
-            shape = ", ".join(str(d) if isinstance(d, int) else "?" for d in self)
-            raise Malformed(f"an operand has the shape ({shape}), and the operator needs its axis {index}") from None
-
-
 #: What a conversion may give for an operand.
 Operand = Expr | np.ndarray | np.generic | int | float | bool
-
-
-class Rank(int):
-    """A number of axes. `axis % rank` counts a negative axis from the end; an axis beyond them shows a wrong layer."""
-
-    __slots__ = ()
-
-    def __rmod__(self, axis: Any) -> int:
-        if not -self <= axis < self:
-            raise Malformed(f"it names the axis {axis} of an operand that has {int(self)}")
-        return int(axis) % int(self)
 
 
 class Builder:
@@ -488,34 +462,6 @@ class Builder:
         return typed_constant(np.ascontiguousarray(array).reshape(array.shape), span=self.span)
 
 
-def joined(left: Type, right: Type) -> Type | None:
-    """The type that covers both: extents that differ are `?`. None where ranks, element types or kinds differ.
-
-    `_` stands for any type.
-    """
-    match left, right:
-        case IncompleteType(), _:
-            return right
-        case _, IncompleteType():
-            return left
-        case TensorType(), TensorType():
-            if left.dtype != right.dtype or len(left.shape) != len(right.shape):
-                return None
-            return TensorType([a if a == b else ANY for a, b in zip(left.shape, right.shape)], left.dtype)
-        case TupleType(), TupleType() if len(left.fields) == len(right.fields):
-            fields = _all_joined(left.fields, right.fields)
-            return None if fields is None else TupleType(fields)
-        case TypeCall(), TypeCall() if left.func is right.func:
-            args = _all_joined(left.args, right.args)
-            return None if args is None else TypeCall(left.func, args)
-    return left if left == right else None
-
-
-def _all_joined(left: Sequence[Type], right: Sequence[Type]) -> list[Type] | None:
-    types = [ty for pair in zip(left, right) if (ty := joined(*pair)) is not None]
-    return types if len(types) == len(left) else None
-
-
 def _value(x: Expr) -> Any:
     if isinstance(x, Tuple):
         return tuple([_value(f) for f in x.fields])
@@ -530,4 +476,4 @@ def _size(ty: Type | None) -> int:
     return elements(ty) * np.dtype(ty.dtype).itemsize if isinstance(ty, TensorType) else 0
 
 
-__all__ = ["Builder", "Operand", "RelayError", "joined"]
+__all__ = ["Builder", "Operand", "RelayError"]

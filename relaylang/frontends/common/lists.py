@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from relaylang.diagnostics.unsupported import Unsupported
-from relaylang.frontends.common.builder import Builder, joined
+from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common.shapes import joined
 from relaylang.ir import (
     ANY,
     Call,

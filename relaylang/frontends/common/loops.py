@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relaylang.diagnostics.unsupported import Unsupported
-from relaylang.frontends.common.builder import Builder, joined
+from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.invariants import invariants
 from relaylang.frontends.common.report import Malformed
+from relaylang.frontends.common.shapes import joined
 from relaylang.ir import Call, Expr, FuncType, Let, TupleType, Type, Var, type_text
 from relaylang.ir.typed import typed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from relaylang.frontends.common.extents import Extents
-from relaylang.frontends.common.reshapes import numbers_for
+from relaylang.frontends.common.shapes import numbers_for
 from relaylang.ir import ANY, Dim, TypeVar
 from relaylang.ir.extents import combine
 from relaylang.ir.types import dim_text

@@ -11,7 +11,7 @@ from relaylang.frontends.common.lists import NOTHING
 from relaylang.frontends.common.loops import no_rows, while_loop
 from relaylang.frontends.onnx.inputs import stated_value
 from relaylang.frontends.onnx.node import Body, Node
-from relaylang.ir import Call, Expr, TensorType, Type
+from relaylang.ir import Call, Expr, Let, TensorType, Type
 from relaylang.ops import get
 
 #: A loop of so few turns is written out turn by turn.
@@ -99,7 +99,10 @@ def _same_rank(n: Node, x: Expr, y: Expr) -> tuple[Expr, Expr]:
     if b.rank(x) == b.rank(y):
         return x, y
     for kept, other in ((x, y), (y, x)):
-        if isinstance(kept, Call) and kept.op is get("squeeze") and kept.args[0] is other:
+        if not isinstance(kept, Call) or kept.op is not get("squeeze"):
+            continue
+        data = kept.args[0]
+        if data is other or (isinstance(data, Let) and data.value is other):  # a let takes the extent's name away
             b.report.warn(f"{n.name} removes an axis of an unknown extent: the extent must be 1", b.span, "--shape states it")
             return kept, kept
     raise Unsupported(f"its branches give tensors of {b.rank(x)} and {b.rank(y)} axes; --shape may choose one of them")
