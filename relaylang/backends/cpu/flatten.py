@@ -189,9 +189,7 @@ class _Flattener:
                 send = stop.value
                 where.done[id(node)] = send  # type: ignore[assignment]
                 continue
-            # What a call of a function does not change is evaluated where the function was written.
-            while inner_env.outer is not None and not self.needs(inner, inner_env.function):
-                inner_env = inner_env.outer
+            inner_env = self._home(inner, inner_env)
             known = _known(inner, inner_env)
             if known is not None:
                 send = known
@@ -203,6 +201,17 @@ class _Flattener:
             send = None
         assert send is not None
         return send
+
+    def _home(self, expr: Expr, env: Env) -> Env:
+        """Where an expression is evaluated. What a call of a function does not change belongs where the function was written."""
+        while env.outer is not None and not self.needs(expr, env.function):
+            env = env.outer
+        return env
+
+    def _bind(self, variable: Var, value: Expr, env: Env) -> Generator[tuple[Expr, Env], Value, None]:
+        """Bind a let's variable where its value is evaluated, because what uses it may be evaluated there, too."""
+        home = self._home(value, env)
+        home.values[variable] = Closure(value, home) if isinstance(value, Function) else (yield (value, home))
 
     def _step(self, expr: Expr, env: Env) -> Step:
         match expr:
@@ -225,10 +234,7 @@ class _Flattener:
             case Let():
                 node: Expr = expr
                 while isinstance(node, Let):
-                    if isinstance(node.value, Function):
-                        env.values[node.variable] = Closure(node.value, env)
-                    else:
-                        env.values[node.variable] = yield (node.value, env)
+                    yield from self._bind(node.variable, node.value, env)
                     node = node.body
                 return (yield (node, env))
             case If():
@@ -374,7 +380,7 @@ class _Flattener:
         if not isinstance(again, Closure) or again.function is not function:
             return None
         for variable, value in form.lets:
-            inner.values[variable] = Closure(value, inner) if isinstance(value, Function) else (yield (value, inner))
+            yield from self._bind(variable, value, inner)
         results = []
         for node in (*(form.again.args[n] for n in form.states), *form.rows.values()):
             result = yield (node, inner)

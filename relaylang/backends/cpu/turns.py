@@ -288,8 +288,8 @@ def loop_call(
     for node in order:
         if depends[id(node)]:
             done[id(node)] = retype(rebuild(node, tuple([done.get(id(c)) or taken(c) for c in children(node)])), node)
-    initial = [value for _, value in others.values()]
     body = typed_tuple([done.get(id(x)) or taken(x) for x in results])
+    initial = [value for _, value in others.values()]
     if not all(is_static(x.checked_type) for x in (*initial, *body.fields)):
         return None
     params = [turn, *states, *(var for var, _ in others.values())]

@@ -7,9 +7,10 @@ are found at run time, it becomes an `OpenLoop` before the region gets its sizes
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from relaylang.backends.cpu.external import OpaqueOp
-from relaylang.backends.cpu.turns import LEAST, Form, begins, form_of, whole_number
+from relaylang.backends.cpu.turns import LEAST, MOST, Form, begins, form_of, whole_number
 from relaylang.backends.vm.regions import SIZED, STATIC, is_static, tensors_of, ways_of
 from relaylang.ir import (
     Call,
@@ -25,6 +26,7 @@ from relaylang.ir import (
     TupleGetItem,
     Type,
     Var,
+    children,
     free_vars,
     post_order,
     rewrite,
@@ -35,8 +37,10 @@ from relaylang.ops.record import Op
 from relaylang.passes.normal_forms import to_graph_normal_form
 from relaylang.rules.decompositions.common import known, reshape
 
-#: Loops of more turns stay instructions, between which a run can be stopped.
-MOST = 4096
+#: A longer loop over scalars alone is faster as instructions.
+_MANY = 4096
+#: Loops inside each other that are one kernel.
+_DEEPEST = 8
 
 
 class OpenLoop(OpaqueOp):
@@ -58,13 +62,108 @@ class OpenLoop(OpaqueOp):
             object.__setattr__(self, name, value)
 
 
-def counted_loop(let: Let) -> Function | None:
-    """A let of a counted loop and its call as a function; None for other lets.
+@dataclass(frozen=True)
+class Counted:
+    """A counted loop that becomes a kernel, as a function (`counted_loop`), and what its call stands for.
+
+    `end` is the value of the loop's call, from the last value of each of `params`.
+    """
+
+    function: Function
+    params: Sequence[Var]
+    end: Expr
+
+    def value(self, call: Expr) -> Expr:
+        """The value of the loop's call, by a call of the function."""
+        if isinstance(self.end, Tuple) and list(self.end.fields) == list(self.params):
+            return call
+        fields = {param: typed_field(call, n) for n, param in enumerate(self.params)}
+        return rewrite(self.end, lambda old, new: fields[old] if isinstance(old, Var) and old in fields else retype(new, old))
+
+
+def counted_loops(function: Function) -> dict[Call, Counted]:
+    """The calls that begin counted loops, each with its loop.
+
+    Nothing else uses the loop: its only other use is the call of the next turn. A loop of known turns and extents takes
+    those inside it.
+    """
+    uses: dict[Expr, list[Expr]] = {}
+    lets: list[Let] = []
+    for node in post_order(function.body):
+        if isinstance(node, Let) and isinstance(node.value, Function):
+            lets.append(node)
+        for child in children(node):
+            if isinstance(child, Var):
+                uses.setdefault(child, []).append(node)
+    out: dict[Call, Counted] = {}
+    inner = Inner()
+    for let in lets:
+        assert isinstance(let.value, Function)
+        form = form_of(let.value) if len(uses.get(let.variable, ())) == 2 else None
+        begin = next((x for x in uses[let.variable] if x is not form.again), None) if form is not None else None
+        if form is None or not isinstance(begin, Call) or begin.op is not let.variable or form.again.op is not let.variable:
+            continue
+        loop = counted_loop(_with_states(let, form, begin), inner)
+        if loop is None:
+            continue
+        depth = 1
+        for node in post_order(let.value.body):
+            if id(node) in inner.loops:
+                call, other = inner.loops[id(node)]
+                out.pop(call, None)
+                depth = max(depth, other + 1)
+        out[begin] = Counted(loop, let.value.params, form.end)
+        if STATIC in ways_of_loop(loop) and not form.rows and depth < _DEEPEST:
+            inner.add(let, begin, depth)
+    return out
+
+
+class Inner:
+    """Loops that others may take: by the id of a loop's function, the call that begins it, and how deep it is."""
+
+    def __init__(self) -> None:
+        self.loops: dict[int, tuple[Call, int]] = {}
+        self.variables: set[Expr] = set()
+        #: the nodes of their turns, which have been looked at
+        self.nodes: set[int] = set()
+
+    def add(self, let: Let, begin: Call, depth: int) -> None:
+        self.loops[id(let.value)] = begin, depth
+        self.variables.add(let.variable)
+        self.nodes.update(id(node) for node in post_order(let.value) if id(node) not in self.nodes)
+
+
+def _with_states(let: Let, form: Form, begin: Call) -> Let:
+    """A let of the loop with the call that begins it. The result has all parameters' last values."""
+    function = let.value
+    assert isinstance(function, Function) and isinstance(function.body, If)
+    if isinstance(form.end, Tuple) and list(form.end.fields) == list(function.params):
+        return retype(Let(let.variable, function, begin, let.span), begin)
+    params, end = function.params, typed_tuple(list(function.params))
+    result = end.checked_type
+    if result is None:
+        return let
+    ty = FuncType([param.checked_type for param in params], result)  # type: ignore[misc]
+    variable = typed_var(let.variable.name_hint, ty, let.variable.span)
+    turn: Expr = typed(Call(variable, form.again.args, None, (), form.again.span), result)
+    lets, node = [], function.body.true_branch
+    while isinstance(node, Let):
+        lets.append(node)
+        node = node.body
+    for each in reversed(lets):
+        turn = typed(Let(each.variable, each.value, turn, each.span), result)
+    body = typed(If(function.body.cond, turn, end, function.body.span), result)
+    loop = typed(Function(params, body, result, span=function.span), ty)
+    return typed(Let(variable, loop, typed(Call(variable, begin.args, None, (), begin.span), result), let.span), result)
+
+
+def counted_loop(let: Let, inner: Inner) -> Function | None:
+    """A let of a counted loop and its call as a function; None for other lets. It may have `inner` loops.
 
     It takes the operands of the loop's call that are no constants, and the loop's free variables. Known turns give known
     extents of rows.
     """
-    form = _form(let)
+    form = _form(let, inner)
     if form is None:
         return None
     function, call = let.value, let.body
@@ -85,10 +184,14 @@ def counted_loop(let: Let) -> Function | None:
         fields.append(field)
     body = typed_tuple(fields)
     types = [ty for x in params if (ty := x.checked_type) is not None]
-    return typed(Function(params, body), FuncType(types, body.checked_type)) if body.checked_type is not None else None
+    if body.checked_type is None:
+        return None
+    loop_function = typed(Function(params, body), FuncType(types, body.checked_type))
+    nested = any(id(node) in inner.loops for node in post_order(function.body))
+    return loop_function if not nested or STATIC in ways_of_loop(loop_function) else None
 
 
-def _form(let: Let) -> Form | None:
+def _form(let: Let, inner: Inner) -> Form | None:
     """The form of a loop that becomes a kernel."""
     function, call = let.value, let.body
     if not isinstance(function, Function) or not isinstance(call, Call) or call.op is not let.variable:
@@ -99,10 +202,11 @@ def _form(let: Let) -> Form | None:
     first, limit = whole_number(call.args[form.turn]), whole_number(form.limit)
     if first is None or (limit is not None and not LEAST <= limit - first <= MOST):
         return None
-    if limit is None and not form.rows and all(call.args[n].checked_type.shape == () for n in form.states):  # type: ignore[union-attr]
+    many = limit is None or limit - first > _MANY
+    if many and not form.rows and all(call.args[n].checked_type.shape == () for n in form.states):  # type: ignore[union-attr]
         return None  # scalars have instructions
     same = isinstance(form.end, Tuple) and list(form.end.fields) == list(function.params)
-    return form if same and _is_compiled(let, form) else None
+    return form if same and _is_compiled(let, form, inner) else None
 
 
 def ways_of_loop(function: Function) -> frozenset[str]:
@@ -161,17 +265,19 @@ def _is_tensor(ty: Type | None) -> bool:
     return isinstance(ty, TensorType) and ty.dtype in SIZES
 
 
-def _is_compiled(let: Let, form: Form) -> bool:
-    """Whether a turn has compiled operators alone; what collects its rows is not computed."""
+def _is_compiled(let: Let, form: Form, inner: Inner) -> bool:
+    """Whether a turn has compiled operators and inner loops alone; what collects its rows is not computed."""
     rows = {id(form.again.args[n]) for n in form.rows}
     bound = {variable: value for variable, value in form.lets}
     rows |= {id(bound[x]) for n in form.rows if isinstance(x := form.again.args[n], Var) and x in bound}
     for node in post_order(let.value):
+        if id(node) in inner.nodes:
+            continue
         if isinstance(node, Call):
             if isinstance(node.op, Op):
                 if node.op.stateful or not (id(node) in rows or ways_of(node)):
                     return False
-            elif node.op is not let.variable:
+            elif node.op is not let.variable and node.op not in inner.variables:
                 return False
         elif isinstance(node, Function):
             if node is not let.value:
@@ -181,4 +287,4 @@ def _is_compiled(let: Let, form: Form) -> bool:
     return all(tensors_of(row.checked_type) for row in form.rows.values())
 
 
-__all__ = ["OpenLoop", "counted_loop", "ways_of_loop", "with_open_loops"]
+__all__ = ["Counted", "OpenLoop", "counted_loops", "ways_of_loop", "with_open_loops"]

@@ -10,7 +10,7 @@ import numpy as np
 from relaylang.backends.cpu.kernel import unsupported
 from relaylang.backends.vm.code import FunctionCode
 from relaylang.backends.vm.kernels import NoCode, RegionCode
-from relaylang.backends.vm.loops import counted_loop, ways_of_loop
+from relaylang.backends.vm.loops import counted_loops, ways_of_loop
 from relaylang.backends.vm.regions import STATIC, alone
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Constant, Constructor, Expr, Function, GlobalVar, IRModule, Let, TensorType, post_order, rewrite
@@ -114,16 +114,23 @@ class Pool:
         if not any(isinstance(node, Function) for node in post_order(function.body)):
             return function
 
+        loops = counted_loops(function)
+        replaced: set[Expr] = set()
+
         def named(old: Expr, new: Expr) -> Expr:
-            if isinstance(old, Let) and (loop := counted_loop(old)) is not None:
-                assert isinstance(new, Let) and isinstance(new.body, Call)
-                inputs = [x for x in new.body.args if not isinstance(x, Constant)]
+            if isinstance(old, Call) and old in loops:
+                assert isinstance(new, Call)
+                loop, inputs = loops[old].function, [x for x in new.args if not isinstance(x, Constant)]
                 call = typed(Call(loop, [*inputs, *loop.params[len(inputs) :]], None, (), old.span), loop.body.checked_type)
                 ways = ways_of_loop(loop)
                 if STATIC in ways or isinstance(self.lower(alone(call), ways), RegionCode):
                     name = typed(GlobalVar(f"(loop {len(self.partitions)})"), loop.checked_type)
                     self.partitions[name] = loop
-                    return retype(Call(name, call.args, None, (), old.span), call)
+                    replaced.add(old.op)
+                    return loops[old].value(retype(Call(name, call.args, None, (), old.span), call))
+            if isinstance(old, Let) and old.variable in replaced:
+                assert isinstance(new, Let)
+                return new.body
             if not (isinstance(old, Function) and old is not function and self._is_outside(old)):
                 return retype(new, old)
             name = typed(GlobalVar(f"(partition {len(self.partitions)})"), old.checked_type)

@@ -48,6 +48,20 @@ def @main(%x: {T}, %y: {T}) {{
   %0 = @loop(0, True, add(%x, %y), zeros(shape=[0, 8], dtype="float32"));
   (%0.0, reshape(%0.1, newshape=[12, 8]))
 }}""",
+    "lets that do not change": f"""
+def @main(%x: {T}, %y: {T}) {{
+  let %outer = fn (%n: int32, %a: {T}) -> {T} {{
+    if (less(%n, 5)) {{
+      let %inner = fn (%m: int32, %b: {T}, %c: {T}) -> {T} {{
+        if (less(%m, 4)) {{ let %d = tanh(%y); let %e = exp(%d); %inner(add(%m, 1), add(%a, %e), %x) }} else {{ add(%b, %c) }}
+      }};
+      let %next = %inner(0, %a, %y);
+      %outer(add(%n, 1), sigmoid(%next))
+    }} else {{ %a }}
+  }};
+  let %z = %outer(0, %x);
+  add(%z, %y)
+}}""",
     "state that stays": f"""
 def @loop(%n: int32, %a: {T}, %b: {T}, %c: {T}) -> ({T}, {T}, {T}) {{
   if (less(%n, 3)) {{ @loop(add(%n, 1), %b, %a, %c) }} else {{ (%a, %b, %c) }}

@@ -63,9 +63,9 @@ def has_calls(made: VMExecutable) -> bool:
 
 
 @pytest.mark.parametrize("native", [True, False])
-@pytest.mark.parametrize("first", ["0", "-4", "5"])
-def test_a_counted_loop_is_a_kernel(first: str, native: bool) -> None:
-    mod = program(first=first)
+@pytest.mark.parametrize(("first", "limit"), [("0", "9"), ("-4", "9"), ("5", "9"), ("0", "5000")])
+def test_a_counted_loop_is_a_kernel(first: str, limit: str, native: bool) -> None:
+    mod = program(limit, first=first)
     made = compiled(mod, native)
     assert not has_calls(made)
     check_run(made, mod, inputs())
@@ -75,16 +75,75 @@ def test_a_counted_loop_is_a_kernel(first: str, native: bool) -> None:
     "changes, values",
     [
         ({"limit": "2"}, []),
-        ({"limit": "5000"}, []),
         ({"turn": "if (less(%i, 3)) { tanh(%s) } else { let %f = fn (%y: Tensor[(2, 3), float32]) { negative(%y) }; %f(%s) }"}, []),
     ],
-    ids=["short", "long", "function"],
+    ids=["short", "function"],
 )
 def test_other_loops_stay_instructions(changes: dict[str, str], values: list[Any]) -> None:
     mod = program(**changes)
     made = compiled(mod)
     assert has_calls(made)
     check_run(made, mod, inputs(*values))
+
+
+#: A loop without rows, and what its call may stand in.
+STATES = """
+def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(2, 3), float32], %n: int32) {
+  let %loop = fn (%i: int32, %s: Tensor[(2, 3), float32]) {
+    if (less(%i, %n)) { %loop(add(%i, 1), tanh(add(%s, %w))) } else { <end> }
+  };
+  <call>
+}
+"""
+#: A loop in a loop in a loop, of known turns.
+NEST = """
+def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(2, 3), float32]) {
+  let %outer = fn (%i: int32, %s: Tensor[(2, 3), float32]) -> Tensor[(2, 3), float32] {
+    if (less(%i, 5)) {
+      let %inner = fn (%j: int32, %t: Tensor[(2, 3), float32]) -> Tensor[(2, 3), float32] {
+        if (less(%j, 4)) {
+          let %last = fn (%k: int32, %u: Tensor[(2, 3), float32]) -> Tensor[(2, 3), float32] {
+            if (less(%k, 3)) { %last(add(%k, 1), tanh(add(%u, %s))) } else { multiply(%u, %w) }
+          };
+          %inner(add(%j, 1), %last(0, %t))
+        } else { %t }
+      };
+      %outer(add(%i, 1), add(%inner(0, %s), cast(%i, dtype="float32")))
+    } else { %s }
+  };
+  add(%outer(0, %x), %w)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "call", "functions"),
+    [
+        ("(%i, %s)", "let %z = %loop(0, %x); let %y = %z.1; (%z.0, add(%y, %y))", 1),
+        ("(%s, add(%s, %w))", "(%n, exp(%loop(0, %x).1))", 1),
+        ("%s", "if (less(%n, 5)) { (%n, %loop(0, %x)) } else { (%n, %x) }", 1),
+        ("%s", "(%n, %loop(0, %x), %loop(2, %w))", 2),  # one loop, two calls
+    ],
+    ids=["let", "end", "branch", "twice"],
+)
+def test_a_loop_anywhere(end: str, call: str, functions: int) -> None:
+    mod = parse('#[version = "0.0.5"]' + STATES.replace("<end>", end).replace("<call>", call)).module
+    assert mod is not None
+    check(mod)
+    made = compiled(mod)
+    assert len(made.program.functions) == functions
+    for limit in (0, 1, 4, 7):
+        check_run(made, mod, inputs(np.int32(limit)))
+    assert not made.fallbacks()
+
+
+def test_a_nest_is_one_kernel() -> None:
+    mod = parse('#[version = "0.0.5"]' + NEST).module
+    assert mod is not None
+    check(mod)
+    made = compiled(mod)
+    assert not has_calls(made) and len(made.program.packed) == 1
+    np.testing.assert_allclose(made.run(*inputs()), evaluate(mod, *inputs()), rtol=2e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("first", ["0", "-4", "5"])
