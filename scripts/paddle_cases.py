@@ -339,4 +339,28 @@ def arrays() -> Iterator[Case]:
     yield "in_place_in_a_loop", in_place, [reals(4, 3)]
 
 
-ALL = (functions, pairs, reductions, shapes, creations, places, matrices, boxes, arrays)
+def selections() -> Iterator[Case]:
+    """Runs of equal elements, counts, linear algebra, and pools whose cells have channels of their own."""
+    from paddle.vision import ops
+
+    yield "mode", lambda x: paddle.mode(x, axis=1), [whole(4, 12, 3).astype("float32")]
+    yield "mode_kept", lambda x: paddle.mode(x, axis=-1, keepdim=True), [whole(3, 9)]
+    yield "unique_consecutive", lambda x: paddle.unique_consecutive(x, True, True), [whole(3, 9, high=2)]
+    yield "unique_consecutive_rows", lambda x: paddle.unique_consecutive(x, True, True, axis=0), [whole(12, 1, high=2)]
+    yield "histogram", lambda x: paddle.histogram(x, 6), [reals(5, 7)]
+    yield "histogram_between", lambda x: paddle.histogram(x, 5, -1, 1), [reals(5, 7)]
+    yield "histogram_whole", lambda x: paddle.histogram(x, 4, 0, 4), [whole(5, 7)]
+    square, eye = reals(2, 5, 5), np.eye(5, dtype="float32")
+    yield "inverse", paddle.inverse, [square + 3 * eye]
+    yield "det", paddle.linalg.det, [square]
+    yield "slogdet", paddle.linalg.slogdet, [square]
+    yield "solve", paddle.linalg.solve, [square + 3 * eye, reals(2, 5, 2)]
+    yield "triangular_solve", lambda x, y: paddle.linalg.triangular_solve(x, y, upper=False), [square + 3 * eye, reals(2, 5, 2)]
+    yield "cholesky", lambda x: paddle.linalg.cholesky(paddle.matmul(x, x, transpose_y=True)), [square + 3 * eye]
+    yield "qr", paddle.linalg.qr, [reals(2, 5, 3)]
+    yield "lu", lambda x: paddle.linalg.lu(x, get_infos=True), [reals(2, 4, 4)]
+    boxes, numbers = np.array([[0, 0, 10, 12], [3, 2, 9, 15], [5, 5, 5, 5]], "float32"), np.array([1, 2], "int32")
+    yield "psroi_pool", lambda x, r: ops.psroi_pool(x, r, paddle.assign(numbers), (2, 3), 0.5), [reals(2, 12, 9, 8), boxes]
+
+
+ALL = (functions, pairs, reductions, shapes, creations, places, matrices, boxes, arrays, selections)

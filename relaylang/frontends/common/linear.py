@@ -54,6 +54,23 @@ def turned(b: Builder, x: Expr) -> Expr:
     return b.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
 
 
+def sides(b: Builder, a: Expr, y: Expr) -> tuple[Matrices, Matrices]:
+    """The matrices and the right sides of equations, broadcast to one batch."""
+    for v in (a, y):
+        if b.rank(v) < 2:
+            raise Malformed(f"a side of its equations has {int(b.rank(v))} axes; it needs 2")
+    fronts = [list(b.static_shape(v, "its matrices"))[:-2] for v in (a, y)]
+    rank = max(map(len, fronts))
+    padded = [[1] * (rank - len(f)) + f for f in fronts]
+    if any(p != q and 1 not in (p, q) for p, q in zip(*padded)):
+        raise Malformed(f"its sides have the batches {fronts[0]} and {fronts[1]}")
+    front = [q if p == 1 else p for p, q in zip(*padded)]
+    wide = [Matrices(b, b.op("broadcast_to", v, shape=(*front, *b.static_shape(v)[-2:]))) for v in (a, y)]
+    if wide[0].columns != wide[1].rows:
+        raise Malformed(f"its matrices have {wide[0].columns} columns, and the right side {wide[1].rows} rows")
+    return wide[0], wide[1]
+
+
 def _steps(b: Builder, count: int, states: Sequence[Expr], step: Callable[[Expr, list[Expr]], list[Expr]], name: str) -> list[Expr]:
     """The states behind `count` steps, each from its number, int32, and the states before it."""
     if count <= _UNROLLED:
@@ -295,6 +312,7 @@ __all__ = [
     "order_of",
     "ordered",
     "qr",
+    "sides",
     "solve",
     "solve_triangular",
     "triangle",

@@ -13,6 +13,7 @@ import numpy as np
 
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.loops import while_loop
+from relaylang.frontends.common.report import Malformed
 from relaylang.ir import Expr
 
 #: By so much places come nearer to 0, for float32 and float64: less than the type resolves. So those on the image's border
@@ -92,19 +93,44 @@ def whole_cells(
     """The whole elements that each cell of rounded regions touches: the parts for `cells`, and which cells are not empty,
     (regions, 1, rows, columns). A region is `more` elements larger than its corners are apart. Cells end before `limits`.
     """
+    corners = b.op("round", b.op("multiply", rois, scale))
+    if more:
+        corners = b.op("add", corners, b.const(np.array([0, 0, more, more]), b.dtype(corners)))
+    return cut_cells(b, corners, counts, 1.0, limits)
+
+
+def cut_cells(
+    b: Builder, corners: Expr, counts: tuple[int, int], least: float, limits: tuple[int, int]
+) -> tuple[list[tuple[Expr, Expr]], Expr]:
+    """As `whole_cells`, for regions of scaled corners, which are as large as `least` at least."""
     parts, some = [], []
     for first, count, limit in ((1, counts[0], limits[0]), (0, counts[1], limits[1])):
-        start, end = (b.op("round", b.op("multiply", b.slice(rois, [i], [i + 1], [1]), scale)) for i in (first, first + 2))
-        extent = b.op("maximum", b.op("add", b.op("subtract", end, start), float(more)), 1.0)
+        start, end = (b.slice(corners, [i], [i + 1], [1]) for i in (first, first + 2))
+        extent = b.op("maximum", b.op("subtract", end, start), least)
         size = b.op("divide", extent, float(count))
         numbers = b.arrays.arange(count)[None]
+        whole = b.op("floor", start)  # which is the start itself where corners are rounded
+        rest = b.op("subtract", start, whole)
         cuts = ("floor", numbers), ("ceil", numbers + 1)
-        ends = [b.op(cut, b.op("multiply", size, b.const(at, b.dtype(size)))) for cut, at in cuts]
-        low, high = (b.op("clip", b.op("add", end, start), a_min=0.0, a_max=float(limit)) for end in ends)
+        ends = [b.op(cut, b.op("add", b.op("multiply", size, b.const(at, b.dtype(size))), rest)) for cut, at in cuts]
+        low, high = (b.op("clip", b.op("add", end, whole), a_min=0.0, a_max=float(limit)) for end in ends)
         parts.append((b.op("subtract", b.cast(low, "float64"), 0.5), b.op("subtract", b.cast(high, "float64"), 0.5)))
         some.append(b.op("greater", high, low))
     both = b.op("logical_and", b.unsqueeze(some[0], [2]), b.unsqueeze(some[1], [1]))
     return parts, b.unsqueeze(both, [1])
+
+
+def by_cell(b: Builder, x: Expr, batch: Expr, size: tuple[int, int]) -> tuple[Expr, Expr]:
+    """Images of which each has the channels of one cell, and the images of the cells of all regions."""
+    rows, columns = size
+    count, (channels, height, width) = rows * columns, [b.extent(x, axis) for axis in (1, 2, 3)]
+    if channels % count:
+        raise Malformed(f"{channels} channels do not divide into {rows} x {columns} cells")
+    apart = b.transpose(b.reshape(x, [-1, channels // count, count, height, width]), [0, 2, 1, 3, 4])
+    images = b.reshape(apart, [-1, channels // count, height, width])
+    numbers = b.const(b.arrays.arange(count).reshape(1, rows, columns).astype(np.float64))
+    first = b.op("multiply", b.cast(batch, "float64"), float(count))
+    return images, b.op("add", b.unsqueeze(first, [1, 2]), numbers)
 
 
 def _around(b: Builder, centre: Expr) -> tuple[Expr, Expr]:
@@ -190,4 +216,4 @@ def _over_points(b: Builder, x: Expr, axes: list[Axis], value: Callable[[Expr, E
     return b.op("where", b.unsqueeze(some, [2, 3]), maximum, b.const(0.0, b.dtype(x)))
 
 
-__all__ = ["axes_of", "cells", "greatest", "mean", "whole_cells"]
+__all__ = ["axes_of", "by_cell", "cells", "cut_cells", "greatest", "mean", "whole_cells"]

@@ -223,10 +223,27 @@ def roi_align(n: Node, x: Expr, boxes: Expr, counts: Expr | None = None) -> Any:
     return regions.mean(b, x, batch, axes)
 
 
+def psroi_pool(n: Node, x: Expr, boxes: Expr, counts: Expr | None = None) -> Any:
+    """Means of the whole elements of cells, of which each has channels of its own. Corners are rounded before they are scaled."""
+    b, scale, outputs = n.b, n.float("spatial_scale", 1.0), n.int("output_channels", 1)
+    size = n.int("pooled_height", 1), n.int("pooled_width", 1)
+    if min(size) < 1 or outputs < 1:
+        raise Malformed(f"its parts have the extents {size}, with {outputs} channels")
+    images, batch = regions.by_cell(b, x, images_of(n, boxes, counts), size)
+    if b.extent(images, 1) != outputs:
+        raise Malformed(f"its {b.extent(x, 1)} channels are not {outputs} for each of {size[0]} x {size[1]} cells")
+    ends = b.op("round", boxes)
+    ends = b.op("multiply", b.op("add", ends, b.const(np.array([0, 0, 1, 1], np.float32))), scale)
+    limits = b.extent(x, 2), b.extent(x, 3)
+    parts, some = regions.cut_cells(b, ends, size, 0.1, limits)
+    return b.op("where", some, regions.cells(b, images, batch, parts), b.const(0, b.dtype(x)))
+
+
 RULES = (
     Rule("box_coder", box_coder),
     Rule("multiclass_nms3", multiclass_nms),
     Rule("prior_box", prior_box),
+    Rule("psroi_pool", psroi_pool),
     Rule("roi_align", roi_align),
     Rule("yolo_box", yolo_box),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, nn
+from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, nn, runs
 from relaylang.frontends.common.places import at_place
 from relaylang.frontends.common.slices import FAR, slice_axes, slice_computed
 from relaylang.frontends.paddle.node import LARGEST, Node, Tensors
@@ -359,6 +359,30 @@ def unique(n: Node, x: Expr) -> Any:
     return [front(values), *[b.cast(v, dtype) for v in (front(first), inverse, front(counts))]]
 
 
+def unique_consecutive(n: Node, x: Expr) -> Any:
+    """The first element (or slice) of each run of equal ones, the run of each, and the runs' lengths."""
+    axes, dtype = n.ints("axis", []), n.dtype("dtype", "int64")
+    if len(axes) > 1:
+        raise Malformed(f"it has the axes {axes[:8]}; it takes one")
+    values, places, lengths = runs.first_of_runs(n.b, x, axes[0] % n.b.rank(x) if axes else None)
+    return [values, n.b.cast(places, dtype), n.b.cast(lengths, dtype)]
+
+
+def mode(n: Node, x: Expr) -> Any:
+    """The most frequent element along an axis, and its last place."""
+    axis = n.axis(x, "axis", -1)
+    most = runs.mode(n.b, x, axis)
+    return list(most) if n.bool("keepdim", False) else [n.b.squeeze(v, [axis]) for v in most]
+
+
+def histogram(n: Node, x: Expr, weights: Expr | None = None) -> Any:
+    """Counts of elements in bins of one width, or their share of the whole for each unit of width."""
+    b, bins, least, most = n.b, n.int("bins", 100), float(n.float("min", 0)), float(n.float("max", 0))
+    if n.bool("density", False):
+        raise Unsupported("it gives densities")
+    return runs.histogram(b, x, bins, least, most, weights)
+
+
 RULES = (
     Rule("argmax", _extreme("argmax")),
     Rule("argmin", _extreme("argmin")),
@@ -367,6 +391,7 @@ RULES = (
     Rule("cumsum", cumsum),
     Rule("embedding", embedding),
     Rule("gather", gather),
+    Rule("histogram", histogram),
     Rule("gather_nd", gather_nd),
     Rule("index_add", index_add),
     Rule("index_put", index_put),
@@ -377,6 +402,7 @@ RULES = (
     Rule("masked_select", masked_select),
     Rule("max_with_index", _with_index("max", "argmax")),
     Rule("min_with_index", _with_index("min", "argmin")),
+    Rule("mode", mode),
     Rule("nonzero", nonzero),
     Rule("put_along_axis", put_along_axis),
     Rule("scatter", scatter),
@@ -388,4 +414,5 @@ RULES = (
     Rule("take_along_axis", take_along_axis),
     Rule("topk", topk),
     Rule("unique", unique),
+    Rule("unique_consecutive", unique_consecutive),
 )

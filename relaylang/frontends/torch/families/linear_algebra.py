@@ -36,24 +36,6 @@ def inverse_and_info(n: Node) -> Any:
 # ---- equations
 
 
-def _sides(n: Node, a: Expr, y: Expr, vector: bool) -> tuple[Matrices, Matrices]:
-    """Both sides of equations as matrices of one batch."""
-    b = n.b
-    y = b.unsqueeze(y, [-1]) if vector else y
-    if b.rank(y) < 2:
-        raise Malformed(f"the right side has {int(b.rank(y))} axes; it needs 2")
-    fronts = [list(b.static_shape(v, "its matrices"))[:-2] for v in (a, y)]
-    rank = max(map(len, fronts))
-    padded = [[1] * (rank - len(f)) + f for f in fronts]
-    if any(p != q and 1 not in (p, q) for p, q in zip(*padded)):
-        raise Malformed(f"its sides have the batches {fronts[0]} and {fronts[1]}")
-    front = [q if p == 1 else p for p, q in zip(*padded)]
-    wide = [Matrices(b, b.op("broadcast_to", v, shape=(*front, *b.static_shape(v)[-2:]))) for v in (a, y)]
-    if wide[0].columns != wide[1].rows:
-        raise Malformed(f"its matrices have {wide[0].columns} columns, and the right side {wide[1].rows} rows")
-    return wide[0], wide[1]
-
-
 def _is_vector(n: Node, a: Expr, y: Expr) -> bool:
     """Whether the right side has a vector for each matrix."""
     b = n.b
@@ -70,7 +52,7 @@ def _solution(n: Node) -> tuple[Expr, Matrices, tuple[Expr, Expr, Expr]]:
     left, vector = bool(n.get("left", True)), _is_vector(n, a, y)
     if not left and not vector:
         a, y = turned(b, a), turned(b, y)
-    left_side, right = _sides(n, a, y, vector)
+    left_side, right = la.sides(b, a, b.unsqueeze(y, [b.rank(y)]) if vector else y)
     left_side.square()
     factors = la.lu(b, left_side.x)
     x = right.back(la.lu_solve(b, factors[0], la.ordered(b, right.x, factors[1])))
@@ -91,7 +73,7 @@ def solve_triangular(n: Node) -> Any:
     b, a, y, upper, left = n.b, n.x(), n.x("B"), bool(n.get("upper")), bool(n.get("left", True))
     if not left:
         a, y, upper = turned(b, a), turned(b, y), not upper
-    m, right = _sides(n, a, y, False)
+    m, right = la.sides(b, a, y)
     m.square()
     x = right.back(la.solve_triangular(b, m.x, right.x, upper, bool(n.get("unitriangular", False))))
     return x if left else turned(b, x)
@@ -101,7 +83,7 @@ def triangular_solve(n: Node) -> Any:
     """The older form: the right side is the first operand, and the matrix a result."""
     b, a, upper = n.b, n.x("A"), bool(n.get("upper", True))
     turn = bool(n.get("transpose", False))
-    m, right = _sides(n, turned(b, a) if turn else a, n.x(), False)
+    m, right = la.sides(b, turned(b, a) if turn else a, n.x())
     m.square()
     return [right.back(la.solve_triangular(b, m.x, right.x, upper != turn, bool(n.get("unitriangular", False)))), a]
 
@@ -199,7 +181,7 @@ def lu_solve(n: Node) -> Any:
     b, new = n.b, "LU" in n.call.args
     factors, pivots = (n.x("LU"), n.x("pivots")) if new else (n.x("LU_data"), n.x("LU_pivots"))
     y, left, adjoint = n.x("B") if new else n.x(), bool(n.get("left", True)), bool(n.get("adjoint", False))
-    m, right = _sides(n, factors, y if left else turned(b, y), False)
+    m, right = la.sides(b, factors, y if left else turned(b, y))
     m.square()
     order = _order(b, m, broadcast_to(b, pivots, b.slice(b.shape_of(m.like), [0], [-1], [0])))
     if adjoint == left:  # the transposed matrix: the factors from the other end, and the rows back in their places
@@ -249,7 +231,7 @@ def cholesky_and_info(n: Node) -> Any:
 def cholesky_solve(n: Node) -> Any:
     """`X` of `L L^T X = B`; the right side is the first operand."""
     b, factor = n.b, n.x("input2") if "input2" in n.call.args else n.x("A")
-    m, right = _sides(n, turned(b, factor) if n.get("upper", False) else factor, n.x(), False)
+    m, right = la.sides(b, turned(b, factor) if n.get("upper", False) else factor, n.x())
     m.square()
     x = la.solve_triangular(b, m.x, right.x, False)
     return right.back(la.solve_triangular(b, turned(b, m.x), x, True))

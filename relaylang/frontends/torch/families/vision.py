@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Malformed, Rule, regions
+from relaylang.frontends.common import Rule, regions
 from relaylang.frontends.common.deformable import deformable_conv
 from relaylang.frontends.torch.families.shape import computed_slice
 from relaylang.frontends.torch.node import Node
@@ -64,22 +64,10 @@ def region_pool(n: Node) -> Any:
     return [b.op("where", some, regions.cells(b, x, batch, parts, "max"), b.const(0, b.dtype(x)))]
 
 
-def _by_cell(n: Node) -> tuple[Expr, Expr]:
-    """Images of which each has the channels of one cell, and the images of the cells of all regions."""
-    b, x, (rows, columns) = n.b, n.x("input"), _size(n)
-    count, (channels, height, width) = rows * columns, [b.extent(x, axis) for axis in (1, 2, 3)]
-    if channels % count:
-        raise Malformed(f"{channels} channels do not divide into {rows} x {columns} cells")
-    apart = b.transpose(b.reshape(x, [-1, channels // count, count, height, width]), [0, 2, 1, 3, 4])
-    images = b.reshape(apart, [-1, channels // count, height, width])
-    cells = b.const(b.arrays.arange(count).reshape(1, rows, columns).astype(np.float64))
-    first = b.op("multiply", b.cast(_corners(n)[0], "float64"), float(count))
-    return images, b.op("add", b.unsqueeze(first, [1, 2]), cells)
-
-
 def position_sensitive_pool(n: Node) -> Any:
     """Means of the whole elements of cells, of which each has channels of its own. The last row and column are left out."""
-    b, (images, batch), corners = n.b, _by_cell(n), _corners(n)[1]
+    b, (numbers, corners) = n.b, _corners(n)
+    images, batch = regions.by_cell(b, n.x("input"), numbers, _size(n))
     limits = b.extent(images, 2) - 1, b.extent(images, 3) - 1
     parts, some = regions.whole_cells(b, corners, _size(n), float(n.get("spatial_scale")), 0, limits)
     return [b.op("where", some, regions.cells(b, images, batch, parts), b.const(0, b.dtype(images)))]
@@ -87,7 +75,8 @@ def position_sensitive_pool(n: Node) -> Any:
 
 def position_sensitive_align(n: Node) -> Any:
     """Means of sampled places of cells, of which each has channels of its own."""
-    b, (images, batch), corners = n.b, _by_cell(n), _corners(n)[1]
+    b, (numbers, corners) = n.b, _corners(n)
+    images, batch = regions.by_cell(b, n.x("input"), numbers, _size(n))
     ratio = max(n.int("sampling_ratio", -1), 0)
     axes = regions.axes_of(b, corners, _size(n), float(n.get("spatial_scale")), ratio, True)
     return [regions.mean(b, images, batch, axes)]
