@@ -7,7 +7,8 @@ TVM 0.16, onnx < 1.17 and tflite; without it, the tables have relaylang's times 
 benchmarks/results/importers.md.
 
 Each time is the least processor time of several imports of a file's bytes. It includes the reading of the file and all types.
-relaylang and TVM take turns in one run. TVM gets a process for each network, and `--limit` seconds.
+relaylang and TVM take turns in one run. TVM has a process for each format, and `--limit` seconds for a run. RELAY_PEERS names
+the folder of the frameworks that TVM needs for other formats, as `benchmarks/importers_peer.py` says.
 """
 
 from __future__ import annotations
@@ -28,10 +29,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from importers_files import FORMATS, Shapes
+
 from relaylang.backends import compile_module
 from relaylang.diagnostics import RelayError
 from relaylang.frontends.common import Imported
-from relaylang.frontends.formats import import_bytes
+from relaylang.frontends.contents import main_file
+from relaylang.frontends.formats import import_bytes, import_file
 from relaylang.frontends.options import Options
 from relaylang.interpreter.evaluate import Evaluator
 from relaylang.runtime.files import atomic_write
@@ -56,25 +60,47 @@ def timed(run: Callable[[], Any], times: int = 3) -> tuple[float, Any]:
     return best, result
 
 
-def theirs(file: Path, shapes: dict[str, Sequence[int]], times: int, limit: float) -> float | str:
-    """Seconds, or what became of TVM."""
-    worker = Path(__file__).with_name("importers_peer.py")
-    command = [str(ORACLE), str(worker), str(SHARED / "oracle"), str(file), json.dumps(shapes), str(times)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        assert process.stdout is not None
-        try:
-            answer = ""
-            for seconds in (STARTING, limit * times):
-                with selectors.DefaultSelector() as waiting:
-                    waiting.register(process.stdout, selectors.EVENT_READ)
-                    if not waiting.select(seconds):
-                        return f"> {limit:.0f} s"
-                answer = process.stdout.readline().strip()
-                if not answer:
-                    return "dies" if process.wait() < 0 else "fails"
-            return answer if answer.startswith("refuses") else float(answer)
-        finally:
-            process.kill()
+class Peer:
+    """TVM's importer of a format, in a process that waits for files. After its end, the next file starts another one."""
+
+    def __init__(self, kind: str, times: int, limit: float) -> None:
+        worker = Path(__file__).with_name("importers_peer.py")
+        self.command = [str(ORACLE), str(worker), str(SHARED / "oracle"), kind, str(times)]
+        self.limit = limit
+        self.patience = limit * times
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __call__(self, file: Path, shapes: Shapes) -> float | str:
+        """Seconds, or what became of TVM."""
+        if not ORACLE:
+            return "-"
+        if self.process is None:
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+            self.process = subprocess.Popen(self.command, bufsize=0, **pipes)  # type: ignore[call-overload]
+            if not self._line(STARTING):
+                self.close()
+                return "does not start"
+        assert self.process is not None and self.process.stdin is not None
+        self.process.stdin.write(json.dumps([str(file), shapes]).encode() + b"\n")
+        answer = self._line(self.patience)
+        if not answer:
+            ended = None if answer is None else self.process.wait()
+            self.close()
+            return f"> {self.limit:.0f} s" if ended is None else "dies" if ended < 0 else "fails"
+        return answer if answer.startswith("refuses") else float(answer)
+
+    def _line(self, seconds: float) -> str | None:
+        """The next line; "" where the process ended, None after so many seconds."""
+        assert self.process is not None and self.process.stdout is not None
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(self.process.stdout, selectors.EVENT_READ)
+            return self.process.stdout.readline().decode().strip() if waiting.select(seconds) else None
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+            self.process = None
 
 
 def shown(seconds: float | str) -> str:
@@ -111,6 +137,7 @@ def real(names: Sequence[str], limit: float) -> Iterator[str]:
     """A row per real network."""
     yield "| network | layers | relaylang (s) | TVM 0.16 (s) | ratio | interpreted | compiled |"
     yield "|---|---|---|---|---|---|---|"
+    peers = {kind: Peer(kind, 2, limit) for kind in ("onnx", "tflite")}
     for name in names:
         try:
             data = networks.read(name)
@@ -125,32 +152,63 @@ def real(names: Sequence[str], limit: float) -> Iterator[str]:
         except RelayError as wrong:
             yield f"| {name} | - | {wrong.diagnostics[0].title} | | | | |"
             continue
-        other = theirs(networks.path(name), shapes, 2, limit) if ORACLE else "-"
+        other = peers[name.rpartition(".")[2]](networks.path(name), shapes)
         cells = [name, str(len(made.listing.layers)), shown(mine), shown(other), ratio(mine, other)]
         cells += [apart(lambda run=run, made=made, inputs=inputs: run(made, inputs), wanted) for run in (interpreted, compiled)]
         yield f"| {' | '.join(cells)} |"
+    for peer in peers.values():
+        peer.close()
+
+
+def formats(limit: float) -> Iterator[str]:
+    """A row per network of the formats that TVM reads by their frameworks."""
+    yield "| format | network | layers | relaylang (s) | TVM 0.16 (s) | ratio |"
+    yield "|---|---|---|---|---|---|"
+    for kind, written in FORMATS.items():
+        peer, ratios = Peer(kind, 3, limit), []
+        with tempfile.TemporaryDirectory() as folder:
+            for _, name, path, shapes in written(Path(folder)):
+                made = imported(path, shapes)
+                shapes = {
+                    v.name_hint: [d if isinstance(d, int) else 1 for d in v.checked_type.shape] for v in made.module["main"].params
+                }
+                mine, made = timed(lambda path=path, shapes=shapes: imported(path, shapes))
+                other = peer(path, shapes)
+                ratios += [mine / other] if isinstance(other, float) else []
+                yield f"| {kind} | {name} | {len(made.listing.layers)} | {shown(mine)} | {shown(other)} | {ratio(mine, other)} |"
+        peer.close()
+        if ratios:
+            yield f"| {kind} | the largest of {len(ratios)} | | | | {max(ratios):.3f} |"
+
+
+def imported(path: Path, shapes: Shapes) -> Imported:
+    made = import_file(main_file(str(path)), Options(shapes, folder=str(path if path.is_dir() else path.parent)))
+    assert made is not None
+    return made
 
 
 def large(limit: float) -> Iterator[str]:
     """A row per format and size."""
     yield "| format | layers | relaylang (s) | grows | TVM 0.16 (s) | ratio |"
     yield "|---|---|---|---|---|---|"
-    for kind, make in chains.CHAINS.items():
+    for kind, written in chains.FORMATS.items():
         before = 0.0
         late = False
+        peer = Peer(kind, 1, limit)
         for size in SIZES:
-            data = make(size)
-            mine, _ = timed(lambda data=data, kind=kind: import_bytes(data, f"chain{kind}"), 2)
+            data = written.write(chains.chain(size))
+            mine, _ = timed(lambda data=data, kind=kind: chains.read(kind, data), 2)
             grows = f"{mine / before * SIZES[0] / size:.1f}" if before else ""
             before = mine
             other: float | str = "-"
-            if ORACLE and kind in (".onnx", ".tflite"):
+            if ORACLE and kind in ("onnx", "tflite"):
                 with tempfile.TemporaryDirectory() as folder:
-                    file = Path(folder) / f"chain{kind}"
+                    file = Path(folder) / f"chain.{kind}"
                     file.write_bytes(data)
-                    other = f"> {limit:.0f} s" if late else theirs(file, {}, 1, limit)
+                    other = f"> {limit:.0f} s" if late else peer(file, {})
                 late = isinstance(other, str) or other * 10 > limit
             yield f"| {kind} | {size:,} | {shown(mine)} | {grows} | {shown(other)} | {ratio(mine, other)} |".replace(",", " ")
+        peer.close()
 
 
 def load() -> str:
@@ -174,6 +232,15 @@ the largest value. "refuses" is an import that ends in an error.
 """.splitlines()
     yield ""
     yield from real(names, limit)
+    yield from """
+## Formats that TVM reads by their frameworks
+
+TVM's time includes the framework's reader: MXNet 1.9.1, TensorFlow 2.12, Core ML Tools, PaddlePaddle, Darknet, and Caffe's messages.
+The networks are those of the tests, and some of model zoos (`benchmarks/importers_files.py`). TVM has no reader of StableHLO,
+of ML programs, of `.keras` archives, or of PaddlePaddle 3.
+""".splitlines()
+    yield ""
+    yield from formats(limit)
     yield from f"""
 ## 100 000 layers
 

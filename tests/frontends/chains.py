@@ -137,7 +137,7 @@ def keras(layers: Layers) -> bytes:
 
 def _zip(members: dict[str, bytes]) -> bytes:
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(out, "w") as archive:
         for name, data in members.items():
             archive.writestr(name, data)
     return out.getvalue()

@@ -79,6 +79,35 @@ NETWORKS: dict[str, str] = {
     + "[convolutional]\nfilters=4\nsize=3\nstride=1\npad=1\ndilation=2\nactivation=linear\n[shortcut]\nfrom=-2\n"
     "[normalization]\nsize=3\n[l2norm]\n"
     + "[deconvolutional]\nfilters=3\nsize=2\nstride=2\nactivation=linear\n[crop]\ncrop_height=4\ncrop_width=3\n",
+    "tiny3": net()
+    + BATCH.format(n=4, a="leaky")
+    + "[maxpool]\nsize=2\nstride=2\n"
+    + BATCH.format(n=6, a="leaky")
+    + "[maxpool]\nsize=2\nstride=1\n"
+    + conv(4, 1)
+    + conv(14, 1, a="linear")
+    + "[yolo]\nmask=2,3\nanchors=10,14, 23,27, 37,58, 81,82\nclasses=2\nnum=4\n[route]\nlayers=-3\n"
+    + conv(3, 1)
+    + "[upsample]\nstride=2\n[route]\nlayers=-1, 0\n"
+    + conv(14, 1, a="linear")
+    + "[yolo]\nmask=0,1\nanchors=10,14, 23,27, 37,58, 81,82\nclasses=2\nnum=4\n",
+    "classifier": net()
+    + "".join(BATCH.format(n=n, a="leaky") + "[maxpool]\nsize=2\nstride=2\n" for n in (4, 6))
+    + conv(4, 1)
+    + BATCH.format(n=6, a="leaky")
+    + conv(5, 1, a="linear")
+    + "[avgpool]\n[softmax]\ngroups=1\n",
+    "residual": net()
+    + BATCH.format(n=4, a="leaky")
+    + "[convolutional]\nbatch_normalize=1\nfilters=6\nsize=3\nstride=2\npad=1\nactivation=leaky\n"
+    + "".join(conv(3, 1) + BATCH.format(n=6, a="linear") + "[shortcut]\nfrom=-3\nactivation=leaky\n" for _ in range(2))
+    + "[avgpool]\n[connected]\noutput=4\nactivation=linear\n[softmax]\ngroups=1\n",
+    "joined": net()
+    + BATCH.format(n=4, a="relu")
+    + "".join(BATCH.format(n=3, a="relu") + "[route]\nlayers=-1,-2\n" for _ in range(2))
+    + "[maxpool]\nsize=2\nstride=2\n"
+    + conv(4, 1)
+    + "[avgpool]\n[softmax]\ngroups=2\n",
     "activations": net(4, 4, 2) + "".join(conv(2, 1, a=a) for a in ACTIVATIONS),
 }
 

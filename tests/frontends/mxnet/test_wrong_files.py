@@ -152,6 +152,17 @@ def test_wrong_symbols_have_a_diagnostic() -> None:
     refused(graph(x, node("_ones", "y", shape="(99999999999, 9999)")), "R0016", "budget", x=(2, 3))
 
 
+def test_a_fused_layer_without_its_ranges_is_named() -> None:
+    stem = Path(__file__).parent / "data" / "quantised"
+    symbol = json.loads(Path(f"{stem}-symbol.json").read_text())
+    for layer in symbol["nodes"]:
+        if layer["op"] == "_sg_mkldnn_conv":
+            layer["inputs"] = layer["inputs"][:3]
+    with pytest.raises(RelayError, match="3 operands, too few for a convolution with ranges") as raised:
+        import_mxnet(json.dumps(symbol), Options({"data": (2, 3, 8, 8)}, weights=f"{stem}-0000.params"))
+    assert raised.value.diagnostics[0].code == "R0805"
+
+
 def test_a_weight_that_the_file_lacks_is_named(tmp_path: Path) -> None:
     text = graph(node("null", "data"), node("null", "w"), node("FullyConnected", "fc", 0, 1, num_hidden=2, no_bias=True))
     (tmp_path / "net-symbol.json").write_text(text)

@@ -338,10 +338,10 @@ def fused_conv(n: Node, *xs: Expr) -> Any:
     conv = fused.node("Convolution")
     rest = list(xs)
     total = n.bool("with_sum")
+    if len(xs) < (7 if total else 4):
+        raise Malformed(f"it has {len(xs)} operands, too few for a convolution with ranges")
     ends = [rest.pop() for _ in range(4 if total else 2)][::-1]
     summand = rest.pop() if total else None
-    if len(rest) < 2:
-        raise Malformed(f"it has {len(xs)} operands, too few for a convolution with ranges")
     # Weights are float32 until they are rounded, as in MXNet, so that those in the middle of two steps go the same way.
     x, kernel = rest[0], b.need(rest[1], "the weight").astype("float32")
     bias = b.need(rest[2], "the bias").astype("float32") if not conv.bool("no_bias") and len(rest) > 2 else None
