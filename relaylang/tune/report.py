@@ -76,21 +76,24 @@ def rows(records: Iterable[Record]) -> list[Row]:
                 default,
                 default * ratio if default else None,
                 newest.flops,
-                curve(tried),
+                curve(tried, ratio),
             )
         )
     return sorted(out, key=lambda row: (row.threads, -(row.default or 0.0) * row.count))
 
 
-def curve(records: Sequence[Record]) -> tuple[float, ...]:
-    """The best ratio after each trial, by the most thorough measurement of each point."""
+def curve(records: Sequence[Record], floor: float = 0.0) -> tuple[float, ...]:
+    """The best ratio after each trial, by the most thorough measurement of each point.
+
+    No ratio is below the `floor`, that of the best schedule: short measurements are lower by chance.
+    """
     sure = {frozen(r.choice): r for r in confirmed(records)}
     out: list[float] = []
     low = 1.0
     for name in dict.fromkeys(frozen(r.choice) for r in records):
         record = sure[name]
         if record.failure is None and record.ratio is not None and (record.high or 1.0) < 1.0:
-            low = min(low, record.ratio)
+            low = min(low, max(record.ratio, floor))
         out.append(low)
     return tuple(out)
 
