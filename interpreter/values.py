@@ -6,6 +6,7 @@ Inside the evaluator a scalar is a numpy scalar or an array of no dimensions. A 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -214,11 +215,17 @@ def mismatch(value: Value, ty: Type | None) -> str | None:
     return None
 
 
+@lru_cache(maxsize=64)
+def element_type(dtype: np.dtype) -> str:
+    """`dtype.name`, which numpy puts together each time."""
+    return dtype.name
+
+
 def _mismatch(value: Value, ty: Type | None) -> str | None:
     if isinstance(ty, TensorType):
         if not is_tensor(value):
             return f"is {value_type(value)} instead of `{type_text(ty)}`"
-        if value.dtype.name != ty.dtype:
+        if element_type(value.dtype) != ty.dtype:
             return f"has elements of {value.dtype.name} instead of {ty.dtype}"
         if len(value.shape) != len(ty.shape) or any([isinstance(d, int) and d != n for d, n in zip(ty.shape, value.shape)]):
             return f"has the shape {value.shape} instead of {_shape(ty)}"

@@ -267,6 +267,7 @@ class Machine:
         self._end.atexit = False
         self.dropped: list[int] = []
         self.spent: np.ndarray | None = None
+        self._counters = (_L * len(_FIELDS))()
         self._keep: list[Any] = []
         self._foreign: list[Any] = []
         self._constants()
@@ -284,17 +285,16 @@ class Machine:
 
     def _result(self) -> Value:
         """The value that the machine holds as its result. Raises `MemoryError`."""
-        out = np.zeros(6, np.int64)
-        if self.library.describe(self.place, out.ctypes.data):
+        out = (_L * 6)()
+        if self.library.describe(self.place, ctypes.addressof(out)):
             raise MemoryError
-        heads, fields, sizes = (_words(address, count) for address, count in out.reshape(3, 2).tolist())
+        heads, fields, sizes = (_words(address, count) for address, count in zip(out[::2], out[1::2]))
         return decode(heads, fields, sizes, self.loaded.program.constructors, lambda handle, number: VMClosure(self, handle, number))
 
     def state(self) -> dict[str, int]:
         """Counters: memory in use and its peak (bytes), calls, kernels, values made, and what a fault says."""
-        out = np.zeros(len(_FIELDS), np.int64)
-        self.library.state(self.place, out.ctypes.data)
-        return dict(zip(_FIELDS, out.tolist()))
+        self.library.state(self.place, ctypes.addressof(self._counters))
+        return dict(zip(_FIELDS, self._counters))
 
     def measure(self, spent: np.ndarray | None) -> None:
         """Add up the kernels' times in an array (see `VMProfile`) from now on; None ends that."""
@@ -370,7 +370,7 @@ class Machine:
 
     def _run(self, threads: int, fuel: int, limit: float | None) -> None:
         library, place = self.library, self.place
-        base = resident_memory() or 0
+        base = 0 if limit is None else resident_memory() or 0
         while True:
             status = library.run(place, fuel, threads)
             interrupts.check()
@@ -494,7 +494,7 @@ def _freed(library: VMLibrary, place: Any) -> None:
 
 def _words(address: int, count: int) -> np.ndarray:
     """Words in the machine's memory."""
-    return np.ctypeslib.as_array(ctypes.cast(address, ctypes.POINTER(_L)), (count,)) if count else np.empty(0, np.int64)
+    return np.frombuffer(memoryview((_L * count).from_address(address)), np.int64) if count else np.empty(0, np.int64)
 
 
 def _no_handle(value: Any) -> int:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import ml_dtypes  # (gives numpy the name bfloat16)  # noqa: F401
 import numpy as np
 
-from relaylang.interpreter.values import ConstructorValue, RefValue, Value
+from relaylang.interpreter.values import ConstructorValue, RefValue, Value, element_type
 from relaylang.ir import Constructor
 from relaylang.ir.bulk import gc_paused
 from relaylang.runtime.vm.instructions import DTYPE_NUMBERS, DTYPES
@@ -126,7 +126,7 @@ def _words(numbers: list[int]) -> np.ndarray:
 
 
 def _kind(dtype: np.dtype[Any]) -> int:
-    kind = DTYPE_NUMBERS.get(dtype.name)
+    kind = DTYPE_NUMBERS.get(element_type(dtype))
     if kind is None:
         raise Unknown(f"elements of {dtype.name}")
     return kind
@@ -139,7 +139,7 @@ def decode(
     pairs = fields.reshape(-1, 2)
     with gc_paused():
         values = _scalars(pairs)
-        references = np.flatnonzero(pairs[:, 0] >= TENSOR)
+        (references,) = (pairs[:, 0] >= TENSOR).nonzero()
         places, targets = [*references.tolist(), len(pairs)], pairs[references, 1].tolist()
         extents: list[int] = sizes.tolist()
         objects: list[Value] = []
@@ -175,6 +175,8 @@ def _scalars(pairs: np.ndarray) -> list[Value]:
     """The scalars among fields, each at its place."""
     values: list[Value] = [None] * len(pairs)
     kinds, bits = pairs[:, 0], np.ascontiguousarray(pairs[:, 1])
+    if kinds.min() >= TENSOR:
+        return values
     for kind in np.flatnonzero(np.bincount(kinds)).tolist():
         if 0 < kind < TENSOR:
             places = np.flatnonzero(kinds == kind)
