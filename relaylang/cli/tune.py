@@ -209,9 +209,9 @@ class _Shown:
         speeds = [f"{speed:.1f}" if (speed := state.gflops(time)) is not None else clock(time or 0) for time in (now, state.seconds)]
         unit = " GFLOP/s" * (state.task.flops > 0)
         total = sum(s.total for s in states)
-        now_and_best = f": {speeds[0]} now, {speeds[1]} best{unit}, program {clock(total)}"
-        room = shutil.get_terminal_size().columns - len(now_and_best) - _BAR
-        self.stages.rename(state.task.operators.partition(":")[0][: min(24, max(9, room))] + now_and_best)
+        figures = f": {speeds[0]} now, {speeds[1]} best{unit}, program {clock(total)}"
+        room = shutil.get_terminal_size().columns - len(figures) - _BAR
+        self.stages.rename(state.task.operators.partition(":")[0][: min(24, max(9, room))] + figures)
 
 
 def _line(state: State) -> str:

@@ -164,12 +164,17 @@ def _runs_across(sink: Sink, axis: int) -> bool:
     return known and math.prod(shape[axis + 1 :]) > 1 and shape[axis] <= _STACK // 16 and sink.mergeable(axis + 1, len(shape) - 1)
 
 
+def _width(kernel: Kernel, length: int, inner: int) -> int:
+    """The neighbouring rows of `inner` ones, each of some length, that a unit of work takes."""
+    widths = [n for n in _WIDTHS if n * length <= _STACK and n < inner] or [min(inner, max(1, _STACK // length))]
+    return kernel.space.pick("width", widths, max(n for n in widths if n <= max(_WIDTH, widths[0])))
+
+
 def _softmax_across(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool) -> None:
     """Softmax of float32 along an axis in front of others, or its logarithm. A unit of work has neighbouring rows."""
     shape, rank = data.shape, len(data.shape)
     outer, length, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
-    widths = [n for n in _WIDTHS if n * length <= _STACK and n < inner] or [min(inner, max(1, _STACK // length))]
-    width = kernel.space.pick("width", widths, max(n for n in widths if n <= max(_WIDTH, widths[0])))
+    width = _width(kernel, length, inner)
     parts = -(-inner // width)
     low, zero = ir.Const(float("-inf"), "float32"), ir.Const(0.0, "float32")
     leading = [d for d in range(axis) if shape[d] != 1]

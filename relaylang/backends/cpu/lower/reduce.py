@@ -69,17 +69,22 @@ def around(extents: Sequence[int], body: ir.Body) -> ir.Body:
     return [*(ir.Let(f"i{d}", ir.number(0)) for d, extent in enumerate(extents) if extent == 1), *body]
 
 
+def _groups(kernel: Kernel, dtype: str, length: int) -> tuple[int, int]:
+    """How many groups of partial results a row of some length has, and how many results are in each."""
+    several = [] if isinstance(length, Size) else [n for n in _GROUPS if n * LANES <= length]
+    if len(several) < 2 or dtype not in ("float32", "float64") or kernel.isa.lanes == 1:
+        return 1, LANES
+    vector = kernel.isa.of(dtype).lanes
+    # A single vector would wait for each of its sums.
+    groups = kernel.space.pick("groups", several, min(several[-1], _SIDE_BY_SIDE) if vector == LANES else 1)
+    return groups, LANES if groups == 1 else vector
+
+
 def reduce_rows(kernel: Kernel, data: Tensor, kind: str, acc_dtype: str, kept: Sequence[int], length: int, finish: Any) -> None:
     """Reduce the last axis of `data` (shape `kept + [length]`); `finish(nest, index, value)` stores each result."""
     rows, lane = len(kept), ir.Var("l")
     both = combine(kind, acc_dtype)
-    lanes, groups = LANES, 1
-    several = [] if isinstance(length, Size) else [n for n in _GROUPS if n * LANES <= length]
-    if len(several) > 1 and acc_dtype in ("float32", "float64") and kernel.isa.lanes > 1:
-        vector = kernel.isa.of(acc_dtype).lanes
-        # A single vector would wait for each of its sums.
-        groups = kernel.space.pick("groups", several, min(several[-1], _SIDE_BY_SIDE) if vector == LANES else 1)
-        lanes = LANES if groups == 1 else vector
+    groups, lanes = _groups(kernel, acc_dtype, length)
     accs = [ir.Local("acc" if n == 0 else f"acc{n}", acc_dtype, (lanes,)) for n in range(groups)]
     start = ir.Const(start_of(kind, acc_dtype), acc_dtype)
     body: ir.Body = [*accs, ir.loop("l", 0, lanes, [ir.store(acc, start, lane) for acc in accs])]
