@@ -36,7 +36,9 @@ def watch(opened: ctypes.CDLL) -> Any:
     """Let a library ask. The result must live as long as the library; a library without the question has None."""
     if not hasattr(opened, "relay_interrupted"):
         return None
-    entry = _ASK(_answers().__next__)
+    answers = _answers()
+    next(answers)  # up to the first `try`
+    entry = _ASK(answers.__next__)
     ctypes.c_void_p.in_dll(opened, "relay_interrupted").value = ctypes.cast(entry, ctypes.c_void_p).value
     ctypes.c_ulong.in_dll(opened, "relay_main").value = threading.main_thread().ident or 0
     return entry

@@ -26,6 +26,8 @@ from relaylang.kernels.sizes import Size, sizes_in
 
 #: The most instructions of one C function; compilers slow down on longer ones.
 CHUNK = 300
+#: A loop's turn of so few instructions looks once in so many turns whether the run ends.
+_SHORT, _SELDOM = 16, 16
 #: The most lines of a function's comment.
 _NOTES = 12
 
@@ -119,6 +121,8 @@ class Emitter:
         self._read: set[str] = set()
         #: Whether the sequence in the making runs when the program is loaded alone.
         self._once = False
+        #: The number of places so far where a run may end.
+        self._stops = 0
 
     def _add(self, name: str, text: str, signature: str, uses: Iterable[str], helpers: Iterable[str]) -> None:
         self.pieces[name] = Piece(name, text, f"{signature};", frozenset(uses), frozenset(helpers))
@@ -269,6 +273,7 @@ class Emitter:
             else:
                 call = f"r_parallel(&site, {name}, b, {units}, {stage.grain}, threads)"
                 call = call if self.threads else f"r_alone(&site, {name}, b, 0, {units}, {stage.grain})"
+                self._stops += self.watched
                 call = f"{{ static r_site site; {f'if ({call}) return;' if self.watched else f'{call};'} }}"
             calls.append(f"if (!({same})) {call}" if same else call)
         return [f"{pad}{{ void* const b[] = {{{array}}}; {' '.join(calls)} }}"]
@@ -317,7 +322,12 @@ class Emitter:
         self.status = -1
         if self.sizes:
             self.sizes = f"in[{len(item.inputs) + 1}]"
+        stops = self._stops
         text = self.sequence(name, item.region.run, self._once)
+        # Where a short turn goes through, few of the turns look.
+        few = self._stops == stops and len(item.region.run) <= _SHORT
+        stop = "" if not self.watched or self._once else f" if ({f'n % {_SELDOM} == 0 && ' if few else ''}r_stopped()) return;"
+        self._stops += bool(stop)
         pieces = [f"{name}_{n}" for n in range(-(-len(item.region.run) // CHUNK))]
         self.called, self.helpers, self._read, self.status, self.sizes = outer
         self._add(name, text.replace("static void", "R_LOCAL void", 1), f"void {name}{_ARGUMENTS}", pieces, [])
@@ -348,14 +358,9 @@ class Emitter:
             f"{pad}  const {CTYPES[op.first.dtype]} turn = {literal(op.first.data.item(), op.first.dtype)} + n;",
             f"{pad}  const void* const taken[] = {{{', '.join(taken)}}};",
             f"{pad}  void* const given[] = {{{', '.join(results)}}};",
-            f"{pad}  {name}(taken, given, params, fixed, {work}, threads);{self._stop}",
+            f"{pad}  {name}(taken, given, params, fixed, {work}, threads);{stop}",
             f"{pad}}}",
         ]
-
-    @property
-    def _stop(self) -> str:
-        """The end of a function in C where the run ends."""
-        return " if (r_stopped()) return;" if self.watched and not self._once else ""
 
     def begin(self, program: Program) -> None:
         """Take a program's external code into the table. The sequences that follow are the program's."""
@@ -397,7 +402,9 @@ class Emitter:
             text = "\n".join([*head, *lines, "}"])
             self._add(piece, text, f"void {piece}{_ARGUMENTS}", self.called, [*helpers, *self.helpers])
         ends = f" if (*(int32_t*)(arena + {self.status})) return;" if self.status >= 0 else ""
-        stops = [*[self._stop] * (len(pieces) - 1), ""]
+        between = " if (r_stopped()) return;" if self.watched and not once else ""
+        stops = [*[between] * (len(pieces) - 1), ""]
+        self._stops += len(pieces) - 1
         calls = [f"  {p}(in, out, params, fixed, arena, threads);{ends}{stop}" for p, stop in zip(pieces, stops)]
         if self.status >= 0:
             calls.insert(0, f"  *(int32_t*)(arena + {self.status}) = 0;")

@@ -359,7 +359,9 @@ class _Flattener:
         form = self.forms[id(function)]
         if form is None or (env.turn is not None and env.turn.depth >= _DEEPEST) or not begins(form, values):
             return None
-        first, limit = whole_number(values[form.turn]), whole_number((yield (form.limit, Env(callee.env, function, env.turn))))
+        first_values = Env(callee.env, function, env.turn)
+        first_values.values.update(zip(function.params, values))
+        first, limit = whole_number(values[form.turn]), whole_number((yield (form.limit, first_values)))
         state_values = [value for n in form.states if isinstance(value := values[n], Expr)]
         if (
             first is None

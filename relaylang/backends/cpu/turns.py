@@ -58,9 +58,9 @@ class LoopOp(OpaqueOp):
 class Form:
     """The parts of a function that is such a loop.
 
-    `turn` is the place of the counter among its parameters, and `limit` the bound. `again` is the call of the next turn, behind
-    `lets`. `states` are the places of the parameters that change, `rows` those that grow, each with its new rows. `true` are the
-    places of conditions that stay true.
+    `turn` is the place of the counter among its parameters. No turn changes the bound `limit`. `again` is the call of the
+    next turn, behind `lets`. `states` are the places of the parameters that change, `rows` those that grow, each with its new
+    rows. `true` are the places of conditions that stay true.
     """
 
     turn: int
@@ -95,8 +95,8 @@ def form_of(function: Function) -> Form | None:
         return None
     bound = dict(lets)
     after = [bound.get(x, x) if isinstance(x, Var) else x for x in node.args]
-    own = set(params)
-    if own & set(free_vars(limit)) or not _one_more(after[turn], params[turn]):
+    changed = {param for param, value in zip(params, after) if value is not param}
+    if changed & set(free_vars(limit)) or not _one_more(after[turn], params[turn]):
         return None
     if not all(after[n] is params[n] or _is_true(after[n]) for n in true):
         return None

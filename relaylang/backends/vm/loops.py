@@ -6,7 +6,7 @@ are found at run time, it becomes an `OpenLoop` before the region gets its sizes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from relaylang.backends.cpu.external import OpaqueOp
@@ -18,6 +18,7 @@ from relaylang.ir import (
     Expr,
     Function,
     FuncType,
+    GlobalVar,
     If,
     IRModule,
     Let,
@@ -39,6 +40,8 @@ from relaylang.rules.decompositions.common import known, reshape
 
 #: A longer loop over scalars alone is faster as instructions.
 _MANY = 4096
+#: A function of the module with more calls in one function stays a function.
+_CALLS = 16
 #: Loops inside each other that are one kernel.
 _DEEPEST = 8
 
@@ -81,29 +84,41 @@ class Counted:
         return rewrite(self.end, lambda old, new: fields[old] if isinstance(old, Var) and old in fields else retype(new, old))
 
 
-def counted_loops(function: Function) -> dict[Call, Counted]:
-    """The calls that begin counted loops, each with its loop.
+def counted_loops(function: Function, global_function: Callable[[str], Function | None]) -> dict[Call, Counted]:
+    """The calls that begin counted loops, each with its loop. A loop is a let's function, or a function of the module.
 
-    Nothing else uses the loop: its only other use is the call of the next turn. A loop of known turns and extents takes
+    Nothing else uses a let's loop: its only other use is the call of the next turn. A loop of known turns and extents takes
     those inside it.
     """
     uses: dict[Expr, list[Expr]] = {}
     lets: list[Let] = []
+    calls: dict[str, list[Call]] = {}
+    out: dict[Call, Counted] = {}
+    inner = Inner()
     for node in post_order(function.body):
         if isinstance(node, Let) and isinstance(node.value, Function):
             lets.append(node)
         for child in children(node):
             if isinstance(child, Var):
                 uses.setdefault(child, []).append(node)
-    out: dict[Call, Counted] = {}
-    inner = Inner()
+        if isinstance(node, Call) and isinstance(node.op, GlobalVar):
+            calls.setdefault(node.op.name_hint, []).append(node)
+    for name, begins_of in calls.items():
+        callee = global_function(name) if len(begins_of) <= _CALLS else None
+        form = form_of(callee) if callee is not None and callee is not function else None
+        if callee is None or form is None or not isinstance(form.again.op, GlobalVar) or form.again.op.name_hint != name:
+            continue
+        for begin in begins_of:
+            loop = counted_loop(_with_states(name, callee, form, begin), inner)
+            if loop is not None:
+                out[begin] = Counted(loop, callee.params, form.end)
     for let in lets:
         assert isinstance(let.value, Function)
         form = form_of(let.value) if len(uses.get(let.variable, ())) == 2 else None
-        begin = next((x for x in uses[let.variable] if x is not form.again), None) if form is not None else None
-        if form is None or not isinstance(begin, Call) or begin.op is not let.variable or form.again.op is not let.variable:
+        use = next((x for x in uses[let.variable] if x is not form.again), None) if form is not None else None
+        if form is None or not isinstance(use, Call) or use.op is not let.variable or form.again.op is not let.variable:
             continue
-        loop = counted_loop(_with_states(let, form, begin), inner)
+        loop = counted_loop(_with_states(let.variable.name_hint, let.value, form, use), inner)
         if loop is None:
             continue
         depth = 1
@@ -112,9 +127,9 @@ def counted_loops(function: Function) -> dict[Call, Counted]:
                 call, other = inner.loops[id(node)]
                 out.pop(call, None)
                 depth = max(depth, other + 1)
-        out[begin] = Counted(loop, let.value.params, form.end)
+        out[use] = Counted(loop, let.value.params, form.end)
         if STATIC in ways_of_loop(loop) and not form.rows and depth < _DEEPEST:
-            inner.add(let, begin, depth)
+            inner.add(let, use, depth)
     return out
 
 
@@ -133,18 +148,13 @@ class Inner:
         self.nodes.update(id(node) for node in post_order(let.value) if id(node) not in self.nodes)
 
 
-def _with_states(let: Let, form: Form, begin: Call) -> Let:
-    """A let of the loop with the call that begins it. The result has all parameters' last values."""
-    function = let.value
-    assert isinstance(function, Function) and isinstance(function.body, If)
-    if isinstance(form.end, Tuple) and list(form.end.fields) == list(function.params):
-        return retype(Let(let.variable, function, begin, let.span), begin)
+def _with_states(name: str, function: Function, form: Form, begin: Call) -> Let:
+    """A let of a loop with the call that begins it. The result has all parameters' last values."""
+    assert isinstance(function.body, If)
     params, end = function.params, typed_tuple(list(function.params))
-    result = end.checked_type
-    if result is None:
-        return let
-    ty = FuncType([param.checked_type for param in params], result)  # type: ignore[misc]
-    variable = typed_var(let.variable.name_hint, ty, let.variable.span)
+    result, types = end.checked_type, [ty for param in params if (ty := param.checked_type) is not None]
+    ty = FuncType(types, result) if result is not None else None
+    variable = typed_var(name, ty, function.span)
     turn: Expr = typed(Call(variable, form.again.args, None, (), form.again.span), result)
     lets, node = [], function.body.true_branch
     while isinstance(node, Let):
@@ -154,7 +164,7 @@ def _with_states(let: Let, form: Form, begin: Call) -> Let:
         turn = typed(Let(each.variable, each.value, turn, each.span), result)
     body = typed(If(function.body.cond, turn, end, function.body.span), result)
     loop = typed(Function(params, body, result, span=function.span), ty)
-    return typed(Let(variable, loop, typed(Call(variable, begin.args, None, (), begin.span), result), let.span), result)
+    return typed(Let(variable, loop, typed(Call(variable, begin.args, None, (), begin.span), result), begin.span), result)
 
 
 def counted_loop(let: Let, inner: Inner) -> Function | None:
@@ -205,8 +215,7 @@ def _form(let: Let, inner: Inner) -> Form | None:
     many = limit is None or limit - first > _MANY
     if many and not form.rows and all(call.args[n].checked_type.shape == () for n in form.states):  # type: ignore[union-attr]
         return None  # scalars have instructions
-    same = isinstance(form.end, Tuple) and list(form.end.fields) == list(function.params)
-    return form if same and _is_compiled(let, form, inner) else None
+    return form if let.checked_type is not None and _is_compiled(let, form, inner) else None
 
 
 def ways_of_loop(function: Function) -> frozenset[str]:

@@ -109,12 +109,17 @@ class Pool:
             function = function.with_attr("global_symbol", callee.name_hint)
         return self.partitions.setdefault(callee, function)
 
+    def _inside(self, name: str) -> Function | None:
+        """The function of a name, where it is compiled here."""
+        function = self.mod[name] if name in self.mod else None
+        return function if function is not None and function.body is not None and not self._is_outside(function) else None
+
     def _lifted(self, function: Function) -> Function:
         """The function with names for what regions take whole: functions of other compilers inside it, and counted loops."""
-        if not any(isinstance(node, Function) for node in post_order(function.body)):
+        if not any(isinstance(node, (Function, GlobalVar)) for node in post_order(function.body)):
             return function
 
-        loops = counted_loops(function)
+        loops = counted_loops(function, self._inside)
         replaced: set[Expr] = set()
 
         def named(old: Expr, new: Expr) -> Expr:

@@ -25,6 +25,8 @@ class Generator:
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.count = 0
+        #: functions of the module that are loops
+        self.functions: list[str] = []
 
     def name(self, kind: str) -> str:
         self.count += 1
@@ -67,6 +69,19 @@ class Generator:
         ]
         return lines, result
 
+    def function(self, tensors: list[str], limits: list[str]) -> tuple[str, str]:
+        """The line that calls a loop that is a function of the module, and its result. It passes its limit on, or has one."""
+        name, result = self.name("loop").replace("%", "@"), self.name("r")
+        passed = self.rng.random() < 0.5
+        limit, more = ("%m", f", %m: int32, %u: {T}") if passed else ("5", f", %u: {T}")
+        again = f"{name}(add(%i, 1), {self.value(['%s', '%u'])}{', %m' if passed else ''}, %u)"
+        end = self.value(["%s", "%u"])
+        self.functions.append(
+            f"def {name}(%i: int32, %s: {T}{more}) -> {T} {{ if (less(%i, {limit})) {{ {again} }} else {{ {end} }} }}"
+        )
+        a, b = (str(self.rng.choice(tensors)) for _ in range(2))
+        return f"let {result} = {name}(0, {a}{f', {self.rng.choice(limits)}' if passed else ''}, {b});", result
+
     def program(self) -> str:
         tensors, lines = ["%x", "%w"], []
         limits = ["%n", "4", "6"] if self.rng.random() < 0.5 else ["4", "7"]
@@ -74,7 +89,12 @@ class Generator:
             more, name = self.loop(tensors, limits, 0)
             lines += more
             tensors.append(name)
-        return f"def @main(%x: {T}, %w: {T}, %n: int32) {{ {' '.join(lines)} ({', '.join(tensors[2:])},) }}"
+        for _ in range(self.rng.integers(0, 3)):
+            line, name = self.function(tensors, limits)
+            lines.append(line)
+            tensors.append(name)
+        main = f"def @main(%x: {T}, %w: {T}, %n: int32) {{ {' '.join(lines)} ({', '.join(tensors[2:])},) }}"
+        return "\n".join([*self.functions, main])
 
 
 def agrees(seed: int) -> None:
