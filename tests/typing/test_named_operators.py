@@ -1,4 +1,4 @@
-"""Each operator on tensors with a named extent: its type is what the relation gives for each number in place of the name."""
+"""Each operator on tensors with a named extent: its type holds for each number in place of the name."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _types(args: Sequence[Any], old: int, new: Dim) -> list[Type]:
 
 
 def _result(name: str, attrs: Any, types: Sequence[Type]) -> Type | str:
-    """The type of a call, or its error."""
+    """The type of a call, or the title of its error."""
     params: list[Var] = []
 
     def operand(ty: Type) -> Any:

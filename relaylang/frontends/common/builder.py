@@ -117,7 +117,7 @@ class Builder:
         return call
 
     def _with_unnamed(self, call: Call) -> Call | None:
-        """The call with `?` for the names in as few operands as it takes; None where that does not help.
+        """The call with `?` for the names in as few operands as it takes; None where the error stays.
 
         A model may give one extent two names. What runs the program compares them then.
         """
