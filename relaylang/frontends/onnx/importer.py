@@ -221,7 +221,10 @@ class Importer:
         if len(inputs) > len(proto.input):
             raise Unsupported(f"its body has {len(proto.input)} inputs, not {len(inputs)}")
         graph.values.update(zip([i.name for i in proto.input], inputs))
-        return self._inner(graph, proto, [o.name for o in proto.output])
+        results = self._inner(graph, proto, [o.name for o in proto.output])
+        if inputs and any(isinstance(r, texts.Texts) for r in results):
+            raise Unsupported("a graph inside of it gives texts")
+        return results
 
     def attempt_body(self, node: Node, proto: Any) -> list[Any] | RelayError:
         """As `convert_body` without operands; where operators in it do not take their operands' types, the error."""
@@ -247,8 +250,6 @@ class Importer:
         self.builder.span = span
         if any(r is MISSING for r in results):
             raise _Skipped
-        if any(isinstance(r, texts.Texts) for r in results) and hasattr(proto, "initializer"):
-            raise Unsupported("a graph inside of it gives texts")
         return results
 
     def _convert(self, graph: Graph, nodes: Sequence[Any]) -> None:

@@ -68,7 +68,7 @@ def command_of(name: str, processor: str) -> list[str]:
 @cache
 def source(lanes: int) -> str:
     parts = fragments()
-    wanted = [part.text for name, part in parts.items() if name not in ("r_site", "r_threads", "r_stamp", "r_peaks")]
+    wanted = [part.text for name, part in parts.items() if name not in ("r_site", "r_watch", "r_threads", "r_stamp", "r_peaks")]
     functions = [re.sub(r"\bf\(", f"use_{n}(", use, count=1) for n, use in enumerate(USES)]
     return "\n".join(
         [

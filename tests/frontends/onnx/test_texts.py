@@ -222,3 +222,30 @@ def test_an_input_needs_room() -> None:
     assert wrong.value.diagnostics[0].code == "R0804"
     with pytest.raises(RelayError, match="uint8"):
         import_onnx(data, Options(shapes={"x": (2, 3, 8)}, dtypes={"x": "int32"}))
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_branches_give_texts(wanted: bool) -> None:
+    helper = onnx.helper
+
+    def branch(name: str, nodes: Sequence[Any]) -> Any:
+        outputs = [helper.make_tensor_value_info(f"{name}_{kind}", 0, None) for kind in ("texts", "numbers")]
+        outputs[0].type.tensor_type.elem_type, outputs[1].type.tensor_type.elem_type = 8, 1
+        return helper.make_graph(list(nodes), name, [], outputs)
+
+    then = branch("then", [node("StringConcat", ["x", "x"], ["then_texts"]), node("Identity", ["r"], ["then_numbers"])])
+    other = branch("other", [node("Identity", ["x"], ["other_texts"]), node("Neg", ["r"], ["other_numbers"])])
+    chosen = helper.make_node("If", ["c"], ["t", "q"], then_branch=then, else_branch=other)
+    inputs = {"x": WORDS, "c": np.array(wanted), "r": np.ones(2, "float32")}
+    check([chosen, node("StringConcat", ["t", "x"], ["y"])], inputs, [("y", 8), ("q", 1)])
+
+
+def test_loops_do_not_give_texts() -> None:
+    helper = onnx.helper
+    ends = [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in (("i", 7, []), ("on", 9, []), ("t", 8, [2, 3]))]
+    results = [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in (("go", 9, []), ("u", 8, [2, 3]))]
+    body = helper.make_graph([node("Identity", ["on"], ["go"]), node("StringConcat", ["t", "t"], ["u"])], "body", ends, results)
+    loop = helper.make_node("Loop", ["count", "", "x"], ["y"], body=body)
+    data = model([loop], {"count": np.array(2), "x": WORDS}, [("y", 8)])
+    with pytest.raises(RelayError, match="its operands are texts"):
+        import_onnx(data, Options(shapes={"x": (2, 3, ROOM)}))

@@ -11,6 +11,7 @@ from relaylang.frontends.common.lists import NOTHING
 from relaylang.frontends.common.loops import no_rows, while_loop
 from relaylang.frontends.onnx.inputs import stated_value
 from relaylang.frontends.onnx.node import Body, Node
+from relaylang.frontends.onnx.texts import Texts, fitted
 from relaylang.ir import Call, Expr, Let, TensorType, Type
 from relaylang.ops import get
 
@@ -30,13 +31,30 @@ def if_(n: Node, cond: Expr) -> Any:
         return _left(n, "then", then, other)
     if isinstance(other, RelayError):
         return _left(n, "else", other, then)
-    left, right = _alike(n, then, other)
+    then, other, spelled = _coded(b, then, other)
+    results = _joined(b, cond, *_alike(n, then, other))
+    return [Texts(r) if i in spelled else r for i, r in enumerate(results)]
+
+
+def _joined(b: Builder, cond: Expr, left: list[Any], right: list[Any]) -> list[Any]:
+    """The results of two branches in one structure, chosen by a condition."""
     if len(left) == 1 and isinstance(left[0], Expr):
         return [b.if_(cond, left[0], right[0])]
     if not _flat(left):
         return left
     results = iter(b.fields(b.if_(cond, b.tuple(_flat(left)), b.tuple(_flat(right)))))
     return _shaped(left, results)
+
+
+def _coded(b: Builder, then: Sequence[Any], other: Sequence[Any]) -> tuple[list[Any], list[Any], set[int]]:
+    """The results of two branches with the codes of texts, in one room; and the places of texts."""
+    left, right = list(then), list(other)
+    spelled = {i for i, pair in enumerate(zip(left, right)) if any(isinstance(x, Texts) for x in pair)}
+    for i in spelled:
+        if not isinstance(left[i], Texts) or not isinstance(right[i], Texts):
+            raise Malformed(f"its branches give texts and no texts for the result {i}")
+        left[i], right[i] = fitted(b, [left[i], right[i]])
+    return left, right, spelled
 
 
 def _condition(b: Builder, x: Expr) -> Expr:
