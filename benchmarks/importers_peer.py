@@ -80,7 +80,7 @@ def of_mxnet():
 def of_tensorflow():
     from tvm.relay.frontend.tensorflow_parser import TFParser
 
-    return lambda file, shapes: relay.frontend.from_tensorflow(TFParser(file).parse())
+    return lambda file, shapes: relay.frontend.from_tensorflow(TFParser(file).parse(), shape=shapes)
 
 
 def of_keras():
