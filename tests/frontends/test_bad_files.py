@@ -56,7 +56,7 @@ def file(name: str, layers: chains.Layers) -> bytes:
 
 
 def refused(name: str, data: bytes) -> str:
-    """What is said about a file. Its words are neither Python's nor an internal error's."""
+    """The diagnostics of a file. Their words are neither Python's nor an internal error's."""
     with pytest.raises(RelayError) as raised:
         read(name, data)
     said = str(raised.value)
