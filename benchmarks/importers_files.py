@@ -1,7 +1,11 @@
 """Files of networks for `benchmarks/importers.py`, in the formats that TVM reads by a framework: those of the tests.
 
-RELAY_ZOO names a folder of large networks, if there is one: `mxnet`, of `scripts/mxnet_results.py --zoo`; `tensorflow`, of
-`tests/frontends/tensorflow/applications.py make`; `keras2`, networks of `tf_keras.applications` as `.h5` files.
+RELAY_ZOO names a folder of large networks, if there is one. Its parts are:
+
+- `mxnet`, of `scripts/mxnet_results.py --zoo`
+- `tensorflow`, of `tests/frontends/tensorflow/applications.py make`
+- `keras2`, networks of `keras.applications` that Keras 2 saved as `.h5` files
+- `darknet`, Darknet's own `.cfg` files with random weights
 """
 
 from __future__ import annotations
@@ -102,6 +106,8 @@ def darknet(folder: Path) -> Iterator[File]:
         path.write_text(cfg)
         path.with_suffix(".weights").write_bytes(weights_for(cfg))
         yield File("darknet", name, path)
+    for path in sorted((ZOO / "darknet").glob("*.cfg")):
+        yield File("darknet", path.stem, path)
 
 
 def caffe(folder: Path) -> Iterator[File]:

@@ -31,13 +31,15 @@ OWN = os.path.join(os.environ.get("RELAY_PEERS", ""), FORMAT)
 sys.path[:0] = [OWN, ORACLE]
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import numpy as np  # noqa: E402
+
+if FORMAT == "mxnet":
+    for name, kind in (("bool", bool), ("object", object), ("int", int), ("float", float)):
+        setattr(np, name, kind)  # MXNet 1.9 has the names that numpy had for Python's own types
+    import mxnet  # noqa: F401  # it ends by a fault of memory when TVM's libraries are loaded before it
 import tvm  # noqa: E402,F401
 import x86  # noqa: E402,F401
 from tvm import relay  # noqa: E402
 
-for name, kind in (("bool", bool), ("object", object), ("int", int), ("float", float)):
-    if name not in np.__dict__:
-        setattr(np, name, kind)  # frameworks of those years have numpy's names of Python's types
 sys.setrecursionlimit(1_000_000)
 ENOUGH = 20.0  # seconds after which a network is not imported once more
 
@@ -80,7 +82,7 @@ def of_mxnet():
 def of_tensorflow():
     from tvm.relay.frontend.tensorflow_parser import TFParser
 
-    return lambda file, shapes: relay.frontend.from_tensorflow(TFParser(file).parse())
+    return lambda file, shapes: relay.frontend.from_tensorflow(TFParser(file).parse(), shape=shapes)
 
 
 def of_keras():
@@ -134,6 +136,7 @@ def of_caffe():
 
 
 def measure(run, file, shapes):
+    shapes = {name: tuple(shape) for name, shape in shapes.items()}
     best, spent = None, 0.0
     for i in range(int(TIMES)):
         if i and spent > ENOUGH:

@@ -833,7 +833,9 @@ def applications(folder: Path) -> None:
                 low, high = (0.5, 1.5) if "variance" in w.name else (-0.1, 0.1)
                 w.assign(random.uniform(low, high, w.shape).astype("float32"))
         x = random.uniform(0, 255, (1, size, size, 3)).astype("float32")
-        np.savez(folder / f"{name}.npz", names=np.array([model.layers[0].name]), in0=x, out0=np.asarray(model(x)))
+        near = np.nextafter(x, np.float32(np.inf))  # what the least change of the input does, of a network that amplifies it
+        arrays = {"in0": x, "out0": np.asarray(model(x)), "near0": np.asarray(model(near))}
+        np.savez(folder / f"{name}.npz", names=np.array([model.layers[0].name]), **arrays)
         model.save(folder / f"{name}.keras")
         model.save(folder / f"{name}.h5")
         print(name, flush=True)

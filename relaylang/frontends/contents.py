@@ -121,11 +121,15 @@ def is_torch(data: bytes) -> bool:
     ends = ("/data.pkl", "/archive_format", "/constants.pkl", "serialized_exported_program.json")
     if members := _members(data):
         return any(name.endswith(ends) for name in members)
-    return data[:4] == b"PK\3\4" and any(end.encode() in data[: 1 << 16] for end in (*ends[:3], "/version"))
+    return data[:4] == b"PK\3\4" and any(end.encode() in data[: 1 << 16] for end in (*ends, "/version", "/model_weights_config.json"))
 
 
 def is_keras(data: bytes) -> bool:
-    return data[:8] == b"\x89HDF\r\n\x1a\n" or {"config.json", "model.weights.h5"} <= set(_members(data))
+    """Whether the bytes are an HDF5 file or an archive of Keras, or begin as one and have no directory at their end."""
+    if members := _members(data):
+        return {"config.json", "model.weights.h5"} <= set(members)
+    cut = data[:4] == b"PK\3\4" and data[30:].startswith((b"metadata.json", b"config.json", b"model.weights.h5"))
+    return cut or data[:8] == b"\x89HDF\r\n\x1a\n"
 
 
 #: The fields of a ModelProto and their wire types.

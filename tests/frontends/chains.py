@@ -88,6 +88,8 @@ def savedmodel(layers: Layers) -> bytes:
     signature.method_name = "tensorflow/serving/predict"
     for ends, name in ((signature.inputs, "t0"), (signature.outputs, f"t{len(layers)}")):
         ends[name].name, ends[name].dtype = f"{name}:0", 1
+        for extent in SHAPE:
+            ends[name].tensor_shape.dim.add().size = extent
     data: bytes = saved.SerializeToString()
     return data
 

@@ -1,5 +1,8 @@
 """Networks of model zoos with random weights against their frameworks' results.
 
+They agree to 1e-5 of the largest value. A network may differ more where its framework's own result does, when its input moves
+by one unit in the last place.
+
 `scripts/mxnet_results.py --zoo $RELAY_ZOO/mxnet` and `scripts/keras_networks.py --applications $RELAY_ZOO/keras` write them.
 """
 
@@ -39,6 +42,7 @@ def test_a_network_gives_what_its_framework_gives(arrays: Path, file: Path) -> N
     assert made is not None and not made.params
     y = np.asarray(Evaluator(made.module).call("main", (x,)))
     assert y.shape == wanted.shape
-    apart = np.abs(y - wanted).max() / np.abs(wanted).max()
+    largest = np.abs(wanted).max()
+    apart, spread = (np.abs(other - wanted).max() / largest for other in (y, known["near0"] if "near0" in known.files else wanted))
     print(f"{file.name}: {apart:.1e}")
-    assert apart <= 1e-5
+    assert apart <= max(1e-5, 2 * spread), f"the framework itself moves by {spread:.1e}"

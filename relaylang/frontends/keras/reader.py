@@ -203,7 +203,7 @@ def _archive(data: bytes, file: str, budget: Budget) -> Model:
             inner = budget.unpack(archive, members[WEIGHTS])
             about = budget.unpack(archive, members[METADATA]) if METADATA in members else b"{}"
     except (*UNZIPPING, ValueError):
-        raise damaged(file, "the archive cannot be read") from None
+        raise damaged(file, "the archive is cut short or damaged") from None
     metadata = parsed(about, file, METADATA)
     version = metadata.get("keras_version") if isinstance(metadata, dict) else None
     spec = model_spec(parsed(config, file, CONFIG), version if isinstance(version, str) else "3", file)

@@ -104,8 +104,10 @@ def read_model(data: bytes, file: str, budget: Budget | None = None) -> Model:
         raise damaged(file, "the file is cut short, or an offset in it leads nowhere") from None
 
 
+#: The newest version of the format.
+SCHEMA = 3
 #: The numbers of fields in schema 3, of the tables that every layer and tensor has.
-_MODEL = {"operator_codes": 1, "subgraphs": 2, "description": 3, "buffers": 4, "metadata": 6}
+_MODEL = {"version": 0, "operator_codes": 1, "subgraphs": 2, "description": 3, "buffers": 4, "metadata": 6}
 _METADATA = {"name": 0, "buffer": 1}
 _CODE = {"deprecated_builtin_code": 0, "custom_code": 1, "version": 2, "builtin_code": 3}
 _GRAPH = {"tensors": 0, "inputs": 1, "outputs": 2, "operators": 3, "name": 4}
@@ -130,6 +132,9 @@ class _Reader:
         self.known: dict[tuple[str, bytes], dict[str, Any]] = {}
 
     def model(self) -> Model:
+        version = self.raw.number(_MODEL["version"], _U32)
+        if version > SCHEMA:
+            raise damaged(self.file, f"the model is of schema {version}; the importer reads schema {SCHEMA}")
         graphs = tuple([self._subgraph(Flat(self.data, place)) for place in self.raw.tables(_MODEL["subgraphs"])])
         if not graphs:
             raise damaged(self.file, "the model has no graph")

@@ -17,6 +17,7 @@ from relaylang.frontends.torch.torchscript.calls import called, convert, plain, 
 from relaylang.frontends.torch.torchscript.irregular import SPECIAL
 from relaylang.frontends.torch.torchscript.packed import quantised_call
 from relaylang.frontends.torch.torchscript.plain_values import PLAIN, compute, number
+from relaylang.frontends.torch.torchscript.quantized import SCALED
 from relaylang.frontends.torch.torchscript.recurrent import CELLS
 from relaylang.frontends.torch.torchscript.schemas import overload_of
 from relaylang.frontends.torch.torchscript.values import MISSING, Raised, Skipped, Stored, Tensor, Undefined
@@ -82,7 +83,7 @@ class Operators:
         if own is not None:
             return self._custom(own, name, args, named)
         space, _, short = name.partition(".")
-        if space not in _SPACES.values():
+        if space not in _SPACES.values() or (space == "aten" and not self._known(short)):
             raise Unsupported
         for value in (*args, *named.values()):
             self.usable(value)
@@ -110,6 +111,11 @@ class Operators:
         if self.journal is not None and short.endswith("_") and args and isinstance(args[0], Tensor):
             self.journal.note_tensor(args[0])
         return convert(self.b, self.rules, short, args, named)
+
+    def _known(self, short: str) -> bool:
+        """Whether there is a conversion of `aten.short`, or of the operator that it is in place."""
+        rules = (f"aten.{short}", f"aten.{short.removesuffix('_')}")
+        return short in SPECIAL or short in PLAIN or short in SCALED or any(self.rules.find(name) is not None for name in rules)
 
     def _custom(self, own: Custom, name: str, args: list[Any], named: dict[str, Any]) -> Any:
         """The result of a conversion that the caller brings."""
