@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -60,6 +62,26 @@ def test_the_integers_come_back_from_onnx(form: str, target: str) -> None:
     for sample in data(6, 11):
         difference = np.abs(run(whole, {x.name_hint: sample["x"]}) - run(made.module, sample)).max()
         assert difference <= (1e-6 if target == "c" else 0)  # open results are real numbers
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("name", ["keywords_int8", "mobilenet_int8"])
+def test_the_converters_integers_come_back_from_onnx(name: str) -> None:
+    """A network from TensorFlow's converter, exported to ONNX and read again."""
+    pytest.importorskip("onnx")
+    pytest.importorskip("tflite")
+    import relaylang as relay
+    from relaylang.export import export_onnx
+    from relaylang.frontends.formats import import_bytes
+    from tests.frontends import tflite
+
+    file = Path(tflite.__file__).parent / "data" / f"{name}.tflite"
+    mod = relay.transform.InferType()(import_bytes(file.read_bytes(), file.name).module)
+    back = relay.transform.InferType()(import_bytes(export_onnx(mod).SerializeToString(), "network.onnx").module)
+    (x,), (y,) = mod["main"].params, back["main"].params
+    shape = x.checked_type.concrete_shape
+    for sample in np.random.default_rng(4).integers(-128, 128, (2, *shape)).astype("int8"):
+        assert np.array_equal(run(mod, {x.name_hint: sample}), run(back, {y.name_hint: sample}))
 
 
 def test_the_ethos_u_takes_the_whole_network(tmp_path) -> None:

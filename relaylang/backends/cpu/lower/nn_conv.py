@@ -46,9 +46,7 @@ def lower_conv(
         data, weight = (changed(x, plain_factors(dtype, z)) for x, z in ((data, zero), (weight, weight_zero)))
         _of_sizes(kernel, call, conv, data, weight, sink)
         return
-    factors = factors_of(kernel.isa, data.dtype, weight.dtype, dtype, zero, weight_zero)
-    if factors.arith.steps > 1 and not _in_a_row(conv):
-        factors = plain_factors(dtype, zero, weight_zero)
+    factors = _factors(kernel, conv, data.dtype, weight.dtype, dtype, zero, weight_zero)
     numbers = numbers_of(conv, data.dtype, weight.dtype, factors)
     m = tile_of(kernel, conv, numbers.exact) if numbers is not None else 0
     if m and numbers is not None:
@@ -177,10 +175,17 @@ def has_pairs(call: Call) -> bool:
     return channels % 2 == 0 or (groups == 1 and channels > 1)
 
 
-def _in_a_row(conv: Conv) -> bool:
-    """Whether the innermost numbers of a sum are neighbours in data with channels last: channels, or taps of a row."""
+def _factors(kernel: Kernel, conv: Conv, data: str, weight: str, dtype: str, zero: Zero, weight_zero: Zero) -> Factors:
+    """How a convolution reads its operands.
+
+    Several steps at once take neighbours in data with channels last: channels, or taps of a row. Others are taken one by one.
+    """
+    factors = factors_of(kernel.isa, data, weight, dtype, zero, weight_zero)
     last = max((n for n, taps in enumerate(conv.kernel) if taps > 1), default=None)
-    return conv.inputs > 1 or last is None or (last == len(conv.kernel) - 1 and conv.dilation[last] == 1)
+    in_a_row = conv.inputs > 1 or last is None or (last == len(conv.kernel) - 1 and conv.dilation[last] == 1)
+    if in_a_row or factors.arith.steps == 1:
+        return factors
+    return plain_factors(dtype, zero, weight_zero)
 
 
 def _neighbours(factors: Factors, conv: Conv) -> Callable[[Buf], bool]:
