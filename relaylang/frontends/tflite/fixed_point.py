@@ -93,7 +93,7 @@ def looked_up(b: Builder, table: Expr, x: Expr) -> Expr:
 def sigmoid_table() -> np.ndarray:
     """sigmoid(i / 2**12) * 2**15 as int16, for i = -32768 ... 32767."""
     x = _all()
-    less = _over_one_plus(_exp(np.where(x > 0, _negative(x), x), 3))
+    less = _raise(_newton(_exp(np.where(x > 0, _negative(x), x), 3)), 1)  # 1 / (1 + exp(-|x|))
     return np.where(x == 0, 1 << 14, np.where(x > 0, less, _MOST - less)).astype(np.int16)
 
 
@@ -153,11 +153,6 @@ def _newton(x: np.ndarray) -> np.ndarray:
     for _ in range(3):
         inverse = inverse + _raise(_times(inverse, (1 << 13) - _times(half, inverse)), 2)
     return inverse
-
-
-def _over_one_plus(x: np.ndarray) -> np.ndarray:
-    """`1 / (1 + x)` for x from 0 to 1."""
-    return _raise(_newton(x), 1)
 
 
 __all__ = ["inverse_root", "looked_up", "multiplied", "product_high", "rounded_shift", "sigmoid_table", "tanh_table"]

@@ -5,7 +5,6 @@ Source: TensorFlow Lite, kernels/lstm_eval.cc, kernels/unidirectional_sequence_l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log2
@@ -244,8 +243,8 @@ def integer_lstm(n: Node, xs: Expr) -> Expr:
 def integer_svdf(n: Node, filters: int, depth: int, rank: int) -> Any:
     """The filters of int8 over features, and those of int16 over time, with a memory of int16."""
     b = n.b
-    scales = [_one(q, what)[0] for q, what in _svdf_scales(n)]
-    x_scale, features, times, state, out = scales
+    x_scale, features, times, state = (_one(n.q(i), f"the operand {i}")[0] for i in (0, 1, 2, 4))
+    out, out_zero = _one(n.q_out(), "the result")
     weights, over_time = _operand(n, 1, "int8"), b.cast(_operand(n, 2, "int16"), "int32")
     batch = b.extent(n.x(0), 0, "the batch")
     _, zero = _one(n.q(0), "the operand 0")
@@ -258,14 +257,10 @@ def integer_svdf(n: Node, filters: int, depth: int, rank: int) -> Any:
     if n.has(3):
         sums = b.op("add", sums, _operand(n, 3, "int32"))
     output = multiplied(b, sums, state * times / out)
-    output = _held(b, b.op("add", output, _one(n.q_out(), "the result")[1]), "int8")
+    output = _held(b, b.op("add", output, out_zero), "int8")
     later = b.concat([b.slice(window, [1], [depth], [2]), b.op("zeros_like", now)], 2)
     n.assign(4, b.reshape(later, b.static_shape(n.x(4))))
     return b.cast(output, "int8")
-
-
-def _svdf_scales(n: Node) -> Sequence[tuple[Quantization | None, str]]:
-    return [*[(n.q(i), f"the operand {i}") for i in (0, 1, 2, 4)], (n.q_out(), "the result")]
 
 
 __all__ = ["integer_lstm", "integer_svdf"]
