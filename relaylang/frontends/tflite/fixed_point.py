@@ -107,7 +107,7 @@ def tanh_table(integer_bits: int) -> np.ndarray:
 
 
 def _all() -> np.ndarray:
-    return np.arange(-_WIDE // 2, _WIDE // 2, dtype=np.int64)
+    return np.arange(-32768, 32768, dtype=np.int64)
 
 
 def _negative(x: np.ndarray) -> np.ndarray:

@@ -141,7 +141,7 @@ class IntegerLSTM:
             raise Unsupported("its projection is wider than its cells, and it has peepholes")
         rows = 1 if n.options.get("time_major") is False else b.extent(n.x(19), 0, "the batch")
         flat = b.arrays.zeros(rows * cells, np.int16)
-        flat[: rows * width] = np.tile(b.need(weights, "the weights of cells")[:width], rows)
+        flat[: rows * width] = b.arrays.tile(b.need(weights, "the weights of cells")[:width], (rows,))
         return b.const(flat.reshape(rows, cells))
 
     def table(self, function: str, bits: int = 0) -> Expr:
