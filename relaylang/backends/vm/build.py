@@ -24,6 +24,7 @@ from relaylang.ir.binding import bind_params
 from relaylang.ir.missing import fill_missing
 from relaylang.ir.typed import typed_var
 from relaylang.ops.record import Op
+from relaylang.passes.analysis import free_type_vars
 from relaylang.runtime.vm.executable import VMExecutable
 from relaylang.runtime.vm.instructions import NUMBERS
 from relaylang.runtime.vm.program import VMFunction, VMProgram
@@ -177,7 +178,8 @@ class _Weights:
         body = rewrite(function.body, taken)
         if not parameters:
             return module, ()
-        mod = IRModule.from_expr(Function([*function.params, *parameters.values()], body))
+        plain = Function([*function.params, *parameters.values()], body)
+        mod = IRModule.from_expr(Function(plain.params, body, type_params=free_type_vars(plain)))
         check(mod)
         return mod, tuple(parameters)
 

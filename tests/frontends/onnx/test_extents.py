@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from relaylang.backends.vm import compile_vm
 from relaylang.diagnostics import RelayError
 from relaylang.export.onnx import export_onnx
 from relaylang.frontends.onnx import import_onnx
@@ -135,3 +136,25 @@ def test_wrong_options(options: Options, said: str) -> None:
     with pytest.raises(RelayError) as wrong:
         import_onnx(attention("kept + seq"), options)
     assert said in wrong.value.diagnostics[0].title
+
+
+@pytest.mark.parametrize(("kind", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_recurrent_layers_of_named_length_and_batch_on_the_vm(kind: str, gates: int) -> None:
+    """Their weights are large enough to lie outside the kernels, whose types have the names."""
+    rng = np.random.default_rng(0)
+    shapes = {"w": (2, gates * 8, 8), "r": (2, gates * 8, 8), "b": (2, 2 * gates * 8)}
+    weights = [
+        helper.make_tensor(n, TensorProto.FLOAT, s, rng.standard_normal(s).astype("float32").ravel() / 3) for n, s in shapes.items()
+    ]
+    layer = make(kind, ["x", *shapes], ["y"], hidden_size=8, direction="bidirectional")
+    ends = [
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, s)
+        for n, s in {"x": ["steps", "batch", 8], "y": ["steps", 2, "batch", 8]}.items()
+    ]
+    graph = helper.make_graph([layer], kind, ends[:1], ends[1:], weights)
+    mod = import_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)).module
+    executable = compile_vm(mod)
+    for steps, batch in [(3, 2), (5, 1)]:
+        x = rng.standard_normal((steps, batch, 8)).astype("float32")
+        np.testing.assert_allclose(executable.run(x), evaluate(mod, x), rtol=1e-5, atol=1e-6)
+    assert not executable.fallbacks()
