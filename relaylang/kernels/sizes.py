@@ -275,8 +275,12 @@ def _less(one: int, two: int, more: int) -> bool:
         return True
     if high is not None and high <= 0:
         return False
-    sizes = one.sizes if isinstance(one, Size) else two.sizes  # type: ignore[attr-defined]
-    return sizes.assume(f"{one} < {two + more}", number_of(one) < number_of(two + more))  # type: ignore[no-any-return]
+    return _sizes_of(one, two).assume(f"{one} < {two + more}", number_of(one) < number_of(two + more))
+
+
+def _sizes_of(one: int, two: int) -> Sizes:
+    """What two numbers are made of, of which one at least is a size."""
+    return one.sizes if isinstance(one, Size) else two.sizes  # type: ignore[attr-defined, no-any-return]
 
 
 @dataclass(frozen=True)
@@ -293,8 +297,7 @@ class Comparison:
 
 
 def _test(one: int, sign: str, two: int, holds: bool) -> Comparison:
-    sizes = one.sizes if isinstance(one, Size) else two.sizes  # type: ignore[attr-defined]
-    return Comparison(sizes, f"{one} {sign} {two}", holds)
+    return Comparison(_sizes_of(one, two), f"{one} {sign} {two}", holds)
 
 
 def equals(one: int, two: int) -> bool | Comparison:
@@ -321,13 +324,21 @@ def opposite(test: bool | Comparison) -> bool | Comparison:
 def largest(one: int, two: int) -> int:
     """The larger of two sizes."""
     if not surely_less(one - 1, two) and not surely_less(two - 1, one):
-        sizes = one.sizes if isinstance(one, Size) else two.sizes  # type: ignore[attr-defined]
+        sizes = _sizes_of(one, two)
         (a, b), (c, d) = bounds(one), bounds(two)
         low = max(n for n in (a, c, 0) if n is not None)
         most = None if b is None or d is None else max(b, d)
         numbers = max(number_of(one), number_of(two)), max(usual(one), usual(two))
         return sizes.atom(f"({one} > {two} ? {one} : {two})", low, most, *numbers, one, two)
     return two if surely_less(one - 1, two) else one
+
+
+def at_least(value: int, low: int) -> int:
+    """A size that is `low` at least, which the kernel checks; its number is larger. Plain numbers stay what they are."""
+    if not isinstance(value, Size) or surely_less(low - 1, value):
+        return value
+    value.sizes.assume(f"{value} >= {low}", True)
+    return value.sizes.atom(f"{value}", low, bounds(value)[1], max(number_of(value), low + 1), max(usual(value), low + 1), value)
 
 
 def without_common(one: int, two: int) -> tuple[int, int]:
@@ -364,6 +375,31 @@ def sizes_in(*values: int) -> list[str]:
 def smallest(one: int, two: int) -> int:
     """The smaller of two sizes."""
     return one + two - largest(one, two)
+
+
+def bound_of_slice(index: int, extent: int, low: int, is_lower: bool) -> int:
+    """Where a bound of a slice lies: a negative one counts from the end. It is `low` at least, and `extent + low` at most.
+
+    The number of a lower bound is not the greatest one, with which the slice would be empty.
+    """
+    high, least = extent + low, bounds(index)[0]
+    if not isinstance(index, Size) and not isinstance(extent, Size):
+        return min(max(index + extent if index < 0 else index, low), high)
+    text, number, likely = f"{index}", number_of(index), usual(index)
+    if surely_less(index, 0):
+        text, number, likely = f"{index + extent}", number + number_of(extent), usual(index + extent)
+    elif least is None or least < 0:
+        text = f"({index} < 0 ? {index + extent} : {index})"
+    number = min(max(number, low), number_of(high))
+    return _sizes_of(index, extent).atom(
+        f"({text} < {low} ? {low} : {text} > {high} ? {high} : {text})",
+        low,
+        bounds(high)[1],
+        low if is_lower and number == number_of(high) else number,
+        min(likely, usual(extent)),
+        index,
+        extent,
+    )
 
 
 def _can_be_positive(size: int) -> bool:

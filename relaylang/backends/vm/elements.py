@@ -17,9 +17,11 @@ from relaylang.diagnostics.source import Span
 from relaylang.interpreter.compute import compute
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleGetItem, TupleType, Type, Var
 from relaylang.ir.tensors import static_shape
-from relaylang.kernels.sizes import Comparison, Size, equals, has_sizes, largest, less, opposite, smallest
+from relaylang.kernels.sizes import Comparison, Size, at_least, bound_of_slice, equals, has_sizes, largest, less, opposite, smallest
 from relaylang.ops import get
-from relaylang.ops.record import Op, OpPattern
+from relaylang.ops.indexing import slice_entries
+from relaylang.ops.record import Op, OpPattern, make_attrs
+from relaylang.passes.rewriting import is_call
 from relaylang.rules.dynamic_to_static import RULES, static_call
 
 #: Tensors of more elements are not followed.
@@ -29,7 +31,7 @@ DYNAMIC = frozenset(RULES)
 #: How many operands stand in front of shapes, where there is not one.
 _DATA = {"arange": 0, "dyn.zeros": 0, "dyn.ones": 0, "dyn.one_hot": 3, "dyn.sparse_to_dense": 3}
 #: Operators that take numbers which may be 0.
-SIGNED = frozenset({"dyn.strided_slice", "dyn.nn.pad", "arange"})
+SIGNED = frozenset({"dyn.nn.pad", "arange"})
 #: Operators that give extents.
 EXTENTS = ("shape_of", "ndarray_size")
 
@@ -246,10 +248,31 @@ def static_form(call: Call, elements: Elements) -> Call | None:
     Other operators stay what they are.
     """
     assert isinstance(call.op, Op)
-    if call.op.name not in DYNAMIC:
-        return call
-    shapes = shapes_in(call)
-    return static_call(call, [elements.of(a) if isinstance(a, Constant) or n in shapes else None for n, a in enumerate(call.args)])
+    static: Call | None = call
+    if call.op.name in DYNAMIC:
+        shapes = shapes_in(call)
+        static = static_call(
+            call, [elements.of(a) if isinstance(a, Constant) or n in shapes else None for n, a in enumerate(call.args)]
+        )
+    return _bounded(static) if static is not None and is_call(static, "strided_slice") else static
+
+
+def _bounded(call: Call) -> Call:
+    """A slice whose bounds lie in its data, for all extents and bounds that are sizes."""
+    ty = call.args[0].checked_type
+    assert isinstance(call.op, Op) and call.op.attrs is not None and isinstance(ty, TensorType)
+    shape = [d for d in ty.shape if isinstance(d, int)]
+    begin, end, strides = [0] * len(shape), shape[:], [1] * len(shape)
+    for axis, *bounds, stride in slice_entries(call.attrs, len(shape)):
+        extent, strides[axis] = shape[axis], stride
+        least = 0 if stride > 0 else -1
+        first, last = (bound_of_slice(bound, extent, least, (n == 0) == (stride > 0)) for n, bound in enumerate(bounds))
+        if stride > 0:
+            begin[axis], end[axis] = first, first + at_least(last - first, 0)
+        else:  # Numbers count from the end, because the last one may be -1.
+            begin[axis], end[axis] = first - extent, first - extent - at_least(first - last, 0)
+    attrs = make_attrs(call.op.attrs, {"begin": begin, "end": end, "strides": strides, "axes": None, "slice_mode": "end"})
+    return Call(call.op, call.args, attrs, (), call.span)
 
 
 def range_type(call: Call, ty: Type | None, elements: Elements) -> TensorType | None:

@@ -114,7 +114,8 @@ class _Inputs:
         self.stands: list[int] = [*self.sizes.sizes]
         self._places: dict[tuple[int, int], int] = {}
         ops = [node.op for node in post_order(function.body) if isinstance(node, Call) and isinstance(node.op, Op)]
-        self._least = 0 if any(op.name in SIGNED or isinstance(op, OpenLoop) for op in ops) else 1
+        slices = any(op.name == "dyn.strided_slice" for op in ops)
+        self._least = -MOST if slices else 0 if any(op.name in SIGNED or isinstance(op, OpenLoop) for op in ops) else 1
 
     def element(self, param: int, place: int) -> int:
         """An element of an input as a size."""

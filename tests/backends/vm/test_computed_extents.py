@@ -148,3 +148,33 @@ def test_weights_of_a_computed_depth(columns: int) -> None:
         x = np.random.default_rng(rows).integers(-4, 5, (rows, 2, 4, 4)).astype("float32")
         assert_same(made.call("main", (x,)), evaluate(mod, x))
     assert made.loaded.hosts == {}
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 4), (3, 4, 3), (2, 1, 2)])
+def test_slices_whose_extents_have_a_small_bound(shape: tuple[int, ...]) -> None:
+    """An extent that is known to be small is still not a number: loops over it are not written out."""
+    ends = ", ".join(f"%{name}: Tensor[({len(shape)}), int32]" for name in ("b", "e", "s"))
+    body = "dyn.strided_slice(%x, %b, %e, %s, begin=None, end=None, strides=None, axes=None)"
+    mod = parse(f'#[version = "0.0.5"]\ndef @main(%x: Tensor[{shape}, float32], {ends}) {{ nn.relu({body}) }}').module
+    check(mod)
+    made = compile_vm(mod)
+    x = np.random.default_rng(0).standard_normal(shape).astype("float32")
+    for n, (begin, end, stride) in enumerate([(0, 2, 1), (0, 9, 2), (-1, 9, 1), (-9, 9, 1), (-1, -9, -1), (0, 0, 1)]):
+        slices = [np.full(len(shape), value, "int32") for value in (begin, end, stride)]
+        assert_same(made.call("main", (x, *slices)), evaluate(mod, x, *slices))
+        assert made.loaded.hosts == {} or n > 3  # Those that go backwards and empty ones are computed by the interpreter.
+
+
+@pytest.mark.parametrize(
+    "begin, end, stride", [(0, 5, 1), (-1, -100, -1), (-3, 1000, 1), (-4, -1, 1), (1, -1, 2), (4, 0, -2), (5, -400, -3), (0, 300, 7)]
+)
+def test_slices_beyond_an_open_extent(begin: int, end: int, stride: int) -> None:
+    """Bounds lie where the extent of a run lets them."""
+    body = f"strided_slice(%x, begin=[{begin}], end=[{end}], strides=[{stride}], axes=[0])"
+    mod = parse(f'#[version = "0.0.5"]\ndef @main(%x: Tensor[(?, 2), float32]) {{ {body} }}').module
+    check(mod)
+    made = compile_vm(mod)
+    for rows in (3, 5, 9, 300):
+        x = np.random.default_rng(rows).standard_normal((rows, 2)).astype("float32")
+        assert_same(made.call("main", (x,)), evaluate(mod, x))
+    assert made.loaded.hosts == {}
