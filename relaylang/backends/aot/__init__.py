@@ -37,6 +37,7 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, IRModule
 from relaylang.runtime.aot import AotProgram
 from relaylang.runtime.external import Generator, written
+from relaylang.runtime.failures import STATUS, place_of
 from relaylang.runtime.features import table_of
 from relaylang.typing import check
 
@@ -133,16 +134,19 @@ def generate(
     c_main = functions.made[main_instance]
     weights = bytes(kernels.weights.content)
     digest = hashlib.sha256(weights).digest()[:ALIGN]
+    status = -(-c_main.frame // ALIGN) * ALIGN if kernels.sites else None
+    workspace = c_main.frame if status is None else status + STATUS
     inputs, outputs = inputs_of(names, shapes), outputs_of(main_instance.group.result)
     face = make_face(
         name=c_name,
         entry=entry,
         inputs=inputs,
         outputs=outputs,
-        workspace=c_main.frame,
+        workspace=workspace,
         weights=len(weights),
         digest=digest,
         threads=threads,
+        status=status,
     )
     source = AotEmitter(isa, kernels, texts, face, flags, macros).source(c_main, f"@{entry}, made by relaylang", main)
     program = (
@@ -153,12 +157,13 @@ def generate(
         [(f.relay, f.path, f.leaf.dims, f.leaf.dtype) for f in inputs],
         [(f.leaf.dims, f.leaf.dtype) for f in outputs],
         structure(main_instance.group.result),
-        c_main.frame,
+        workspace,
         compiled,
         {f"{c_name}_external{Path(part).name}": content for part, content in written(parts(outside)).items()},
         [(op.region.symbol, op.region.compiler) for op, _ in outside],
         len(weights) + sum(op.code.constant_bytes for op, _ in outside),
         threads,
+        tuple(place_of(*site) for site in kernels.sites),
     )
     return Generated(program, face, kernels, outside)
 

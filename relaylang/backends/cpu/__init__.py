@@ -42,6 +42,7 @@ from relaylang.kernels.opencl import OPENCL
 from relaylang.runtime.artifact import Artifact
 from relaylang.runtime.cpu import CpuArtifact
 from relaylang.runtime.external import callables
+from relaylang.runtime.failures import place_of
 from relaylang.runtime.features import why_not
 from relaylang.runtime.manifest import Manifest
 from relaylang.runtime.packed import ForeignArtifact, Packed
@@ -71,6 +72,7 @@ def _manifest(program: Program, entry: str, isa: Isa, options: Mapping[str, Any]
         externals=records(outsiders([program])),
         fails=program.fails,
         in_place=tuple(program.in_place),
+        sites=tuple(place_of(*site) for site in program.sites),
     )
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
 
-from relaylang.backends.cpu.program import Instruction, Outside, Program, Run, Slot, Turns, walk
+from relaylang.backends.cpu.program import Instruction, Outside, Program, Run, Slot, Turns, number_sites, walk
 from relaylang.kernels.sizes import Size, largest
-from relaylang.runtime.manifest import STATUS
+from relaylang.runtime.failures import STATUS
 
 #: More slots than these are placed in order of time, which is linear.
 _MANY = 1500
@@ -42,7 +42,8 @@ def plan(program: Program) -> None:
             program.prepare_bytes = program.arena_bytes
         for slot, old in over:
             slot.offset = old.offset
-    if program.externals:
+    number_sites(program)
+    if program.may_fail:
         program.arena_bytes += STATUS
     program.in_place = _overwritten_inputs(program)
 
@@ -57,7 +58,7 @@ def spread(program: Program) -> None:
             if not slot.fixed:
                 slot.offset = total
                 total += slot.bytes
-    program.arena_bytes = program.prepare_bytes = total + (STATUS if program.externals else 0)
+    program.arena_bytes = program.prepare_bytes = total + (STATUS if program.may_fail else 0)
 
 
 def lives(items: Sequence[Instruction]) -> list[Slot]:

@@ -15,6 +15,7 @@ import ml_dtypes  # (gives numpy the name bfloat16)  # noqa: F401
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
+from relaylang.diagnostics.faults import FAULTS
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Call, Function, FuncType, GlobalVar, IRModule, TensorType, Var, post_order, substitute
 from relaylang.runtime.artifact import not_an_artifact, read_sealed, write_sealed
@@ -36,7 +37,7 @@ FORMAT = "relaylang-vm"
 #: Texts of up to so many characters go into the file, so that errors show their lines.
 _TEXT = 1 << 22
 _FUNCTION = ("entry", "end", "params", "captured", "generals", "registers")
-_PACKED = ("inputs", "count", "region", "arena", "fixed", "sizes", "status")
+_PACKED = ("inputs", "count", "region", "arena", "fixed", "sizes")
 _NUMBER = whole(-(1 << 48), 1 << 48)  # `verify` knows the ranges
 _PLACE = whole(-1, 1 << 48)
 _TYPE = row(text, several(_PLACE))
@@ -62,6 +63,8 @@ _MANIFEST = record(
                     "constants": several(count),
                     "why": several(text),
                     "relay": flag,
+                    "fails": flag,
+                    "sites": several(row(text, one_of(*FAULTS), _PLACE)),
                     "calls": several(_PLACE),
                 }
             )
@@ -124,6 +127,8 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
             "constants": list(p.constants),
             "why": list(p.why),
             "relay": p.module is not None,
+            "fails": p.fails,
+            "sites": [[operator, kind, place(span)] for operator, kind, span in p.sites],
             "calls": [place(call.span) for call in _calls(p.module)],
         }
         for p in program.packed
@@ -249,7 +254,9 @@ def _module(text: bytes) -> IRModule:
 def _kernel(number: int, item: Mapping[str, Any], files: Mapping[str, bytes], span: Callable[[int], Span | None]) -> Packed:
     """The kernel of a row of the manifest. `span` gives the places of its calls."""
     kernel = Packed(item["inputs"], _specs(item["outputs"]), item["count"], takes=_specs(item["takes"]))
-    kernel.region, kernel.arena, kernel.fixed, kernel.sizes, kernel.status = (item[name] for name in _PACKED[2:])
+    kernel.region, kernel.arena, kernel.fixed, kernel.sizes = (item[name] for name in _PACKED[2:])
+    kernel.fails = item["fails"]
+    kernel.sites = tuple((operator, kind, span(place)) for operator, kind, place in item["sites"])
     kernel.weights, kernel.constants, kernel.why = (tuple(item[name]) for name in ("weights", "constants", "why"))
     if item["relay"]:
         kernel.module = _module(files[f"kernel{number}.relay"])

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError, Span, error
+from relaylang.diagnostics.faults import fault_text
 from relaylang.interpreter.errors import call_stack, evaluation_error
 from relaylang.interpreter.evaluate import as_value
 from relaylang.interpreter.memory import size_text
@@ -25,6 +26,7 @@ from relaylang.interpreter.time_limit import OutOfTime, time_limit
 from relaylang.interpreter.values import FunctionValue, Value, short_text
 from relaylang.runtime import interrupts
 from relaylang.runtime.external import Calls
+from relaylang.runtime.failures import STATUS
 from relaylang.runtime.library import address_in, connect, function_in, open_library, table_in, unload
 from relaylang.runtime.machine import available_memory, resident_memory, usable_cpus
 from relaylang.runtime.tensors import aligned, at_a_line
@@ -105,7 +107,7 @@ class _Packed(ctypes.Structure):
         ("params", _P),
         ("arena", _L),
         ("sizes", _L),
-        ("status", _L),
+        ("fails", _L),
     ]
 
 
@@ -183,7 +185,7 @@ class Loaded:
         packed = []
         for item in program.packed:
             fixed, params = self._prepared(item)
-            numbers = item.arena, item.sizes, item.status
+            numbers = item.arena, item.sizes, item.fails
             takes = len(specs) + len(item.outputs)
             packed.append(_Packed(item.region, item.inputs, item.count, len(specs), takes, fixed, params, *numbers))
             for dtype, shape in (*item.outputs, *item.takes):
@@ -458,10 +460,15 @@ class Machine:
             return RelayError(error("R0401" if name == "arity" else "R0407", "the function cannot be called with these arguments"))
         span = program.place(pc)
         frames = self._frames(function, span, depth)
-        if name == "external":
-            asked = self.state()["asked"]
+        if name == "kernel":
+            word, *numbers = (_L * (STATUS // 8)).from_address(self.state()["asked"])
+            number, said = ctypes.c_int32(word & 0xFFFFFFFF).value, word >> 32
+            if number < 0:
+                operator, kind, place = program.packed[program.operands(pc)[0][1]].sites[said]
+                title = f"{operator}: {fault_text(kind, *numbers)}"
+                return evaluation_error("R0404", title, place or span, None, self._frames(function, place or span, depth))
             try:
-                self.library.calls.check(asked >> 32, ctypes.c_int32(asked & 0xFFFFFFFF).value)
+                self.library.calls.check(number, said)
             except RelayError as failed:
                 first = failed.diagnostics[0]
                 diagnosed = evaluation_error(first.code, first.title, span, None, frames, first.notes)
