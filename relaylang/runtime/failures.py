@@ -11,8 +11,8 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.diagnostics.faults import fault_text
 from relaylang.diagnostics.source import SourceFile, Span
 
-#: The bytes at the end of the arena that say how a run failed: the number and the result of external code, or an error's
-#: number below 0 and the number of the site, each of 32 bits. Numbers of 64 bits follow for the error's sentence.
+#: The bytes at the end of the arena that say how a run failed. The first two words of 32 bits are the number and the result
+#: of external code, or an error's number below 0 and the number of the site. Numbers of 64 bits follow for the sentence.
 STATUS = 64
 #: The errors of functions in C, in the order of their numbers from 1 on.
 ERRORS: dict[str, str] = {
