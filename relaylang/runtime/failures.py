@@ -60,14 +60,18 @@ def place_of(operator: str, kind: str, span: Span | None) -> Place:
     return Place(operator, kind, span.source.name, span.line, text, span.column, end)
 
 
+def fault_title(operator: str, kind: str, numbers: Sequence[int]) -> str:
+    """The words about a call of an operator that failed."""
+    return f"{operator}: {fault_text(kind, *numbers)}"
+
+
 def failure(record: np.ndarray, places: Sequence[Place]) -> RelayError:
     """The error (R0404) of a run whose kernel failed, from what the arena says (`STATUS`)."""
     number = int(record.view(np.int32)[1])
     if number >= len(places):
         return RelayError(error("R0404", ERRORS["RANGE"]))
     place = places[number]
-    title = f"{place.operator}: {fault_text(place.kind, *record.view(np.int64)[1:].tolist())}"
-    return RelayError(error("R0404", title, place.span))
+    return RelayError(error("R0404", fault_title(place.operator, place.kind, record.view(np.int64)[1:].tolist()), place.span))
 
 
-__all__ = ["ERRORS", "RANGE", "STATUS", "Place", "failure", "place_of"]
+__all__ = ["ERRORS", "RANGE", "STATUS", "Place", "failure", "fault_title", "place_of"]

@@ -247,6 +247,8 @@ def differences(found: Manifest, own: Manifest) -> list[str]:
 #: A count of bytes, or an extent of a tensor.
 count = whole(0, _MAX_BYTES)
 _macs = whole(0, _MAX_MACS)
+#: A kind of a fault.
+fault_kind = one_of(*FAULTS)
 
 
 def features(place: str, value: Any) -> frozenset[str]:
@@ -351,7 +353,7 @@ def _sites(place: str, value: Any) -> tuple[Place, ...]:
         at = f"{place}[{n}]"
         fields = items(at, item, len(Place._fields))
         operator, source, words = (text(f"{at}[{k}]", fields[k]) for k in (0, 2, 4))
-        kind = one_of(*FAULTS)(f"{at}[1]", fields[1])
+        kind = fault_kind(f"{at}[1]", fields[1])
         line, begin, end = (count(f"{at}[{k}]", fields[k]) for k in (3, 5, 6))
         if not 1 <= begin <= end <= len(words) + 1 or line > _MAX_LINES:
             raise wrong(at, "a stretch of a line", item)
@@ -392,6 +394,7 @@ __all__ = [
     "count",
     "differences",
     "external_records",
+    "fault_kind",
     "features",
     "read",
     "read_externals",

@@ -37,7 +37,7 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, IRModule
 from relaylang.runtime.aot import AotProgram
 from relaylang.runtime.external import Generator, written
-from relaylang.runtime.failures import STATUS, place_of
+from relaylang.runtime.failures import place_of
 from relaylang.runtime.features import table_of
 from relaylang.typing import check
 
@@ -134,19 +134,17 @@ def generate(
     c_main = functions.made[main_instance]
     weights = bytes(kernels.weights.content)
     digest = hashlib.sha256(weights).digest()[:ALIGN]
-    status = -(-c_main.frame // ALIGN) * ALIGN if kernels.sites else None
-    workspace = c_main.frame if status is None else status + STATUS
     inputs, outputs = inputs_of(names, shapes), outputs_of(main_instance.group.result)
     face = make_face(
         name=c_name,
         entry=entry,
         inputs=inputs,
         outputs=outputs,
-        workspace=workspace,
+        frame=c_main.frame,
         weights=len(weights),
         digest=digest,
         threads=threads,
-        status=status,
+        fails=bool(kernels.sites),
     )
     source = AotEmitter(isa, kernels, texts, face, flags, macros).source(c_main, f"@{entry}, made by relaylang", main)
     program = (
@@ -157,7 +155,7 @@ def generate(
         [(f.relay, f.path, f.leaf.dims, f.leaf.dtype) for f in inputs],
         [(f.leaf.dims, f.leaf.dtype) for f in outputs],
         structure(main_instance.group.result),
-        workspace,
+        face.workspace,
         compiled,
         {f"{c_name}_external{Path(part).name}": content for part, content in written(parts(outside)).items()},
         [(op.region.symbol, op.region.compiler) for op, _ in outside],

@@ -14,7 +14,7 @@ from relaylang.backends.aot.functions import CFunction
 from relaylang.backends.aot.kernels import ALIGN
 from relaylang.backends.aot.shapes import Leaf, Shape, leaves, paths
 from relaylang.kernels.dtypes import CTYPES, SIZES
-from relaylang.runtime.failures import ERRORS
+from relaylang.runtime.failures import ERRORS, STATUS
 
 #: Words that cannot name a field in C or C++.
 _WORDS = frozenset(
@@ -79,12 +79,21 @@ class Face:
     outputs: Sequence[Field]
     static: bool
     external: bool
-    workspace: int
+    frame: int
     weights: int
     digest: bytes
     threads: int
-    #: Where the workspace says how kernels failed; None where they cannot.
-    status: int | None
+    fails: bool
+
+    @property
+    def status(self) -> int | None:
+        """Where the workspace says how kernels failed; None where they cannot."""
+        return -(-self.frame // ALIGN) * ALIGN if self.fails else None
+
+    @property
+    def workspace(self) -> int:
+        """The bytes of memory that a run needs."""
+        return self.frame if self.status is None else self.status + STATUS
 
     @property
     def prefix(self) -> str:

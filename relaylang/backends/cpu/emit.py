@@ -262,6 +262,10 @@ class Emitter:
         if isinstance(item, Turns):
             return self._turns(item, pad)
         assert isinstance(item, Run)
+        return self._kernel_run(item, pad)
+
+    def _kernel_run(self, item: Run, pad: str) -> list[str]:
+        """The stages of a kernel, and the end of the run where they fail."""
         inputs = [view if n in item.kernel.reads else None for n, view in enumerate(item.inputs)]
         work = [item.work] if item.work is not None else []
         failure = [self._record("arena", self.status)] if item.kernel.sites else []

@@ -15,7 +15,6 @@ import ml_dtypes  # (gives numpy the name bfloat16)  # noqa: F401
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
-from relaylang.diagnostics.faults import FAULTS
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Call, Function, FuncType, GlobalVar, IRModule, TensorType, Var, post_order, substitute
 from relaylang.runtime.artifact import not_an_artifact, read_sealed, write_sealed
@@ -23,7 +22,7 @@ from relaylang.runtime.budget import Budget, Exhausted
 from relaylang.runtime.external import Parts, part_name, written
 from relaylang.runtime.features import machine_name, why_not
 from relaylang.runtime.files import atomic_write
-from relaylang.runtime.manifest import count, external_records, features, read_externals
+from relaylang.runtime.manifest import count, external_records, fault_kind, features, read_externals
 from relaylang.runtime.params import parse_npz
 from relaylang.runtime.schema import document, flag, maybe, one_of, record, row, several, shown, table, text, whole
 from relaylang.runtime.text import reason
@@ -64,7 +63,7 @@ _MANIFEST = record(
                     "why": several(text),
                     "relay": flag,
                     "fails": flag,
-                    "sites": several(row(text, one_of(*FAULTS), _PLACE)),
+                    "sites": several(row(text, fault_kind, _PLACE)),
                     "calls": several(_PLACE),
                 }
             )

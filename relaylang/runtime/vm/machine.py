@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError, Span, error
-from relaylang.diagnostics.faults import fault_text
 from relaylang.interpreter.errors import call_stack, evaluation_error
 from relaylang.interpreter.evaluate import as_value
 from relaylang.interpreter.memory import size_text
@@ -26,7 +25,7 @@ from relaylang.interpreter.time_limit import OutOfTime, time_limit
 from relaylang.interpreter.values import FunctionValue, Value, short_text
 from relaylang.runtime import interrupts
 from relaylang.runtime.external import Calls
-from relaylang.runtime.failures import STATUS
+from relaylang.runtime.failures import STATUS, fault_title
 from relaylang.runtime.library import address_in, connect, function_in, open_library, table_in, unload
 from relaylang.runtime.machine import available_memory, resident_memory, usable_cpus
 from relaylang.runtime.tensors import aligned, at_a_line
@@ -465,7 +464,7 @@ class Machine:
             number, said = ctypes.c_int32(word & 0xFFFFFFFF).value, word >> 32
             if number < 0:
                 operator, kind, place = program.packed[program.operands(pc)[0][1]].sites[said]
-                title = f"{operator}: {fault_text(kind, *numbers)}"
+                title = fault_title(operator, kind, numbers)
                 return evaluation_error("R0404", title, place or span, None, self._frames(function, place or span, depth))
             try:
                 self.library.calls.check(number, said)
