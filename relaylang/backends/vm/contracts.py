@@ -1,6 +1,6 @@
 """Calls whose arguments may contradict the callee's type: a kernel without results looks at the extents before the call.
 
-Where they contradict, the interpreter evaluates the call of a function of the same type, and says what is wrong.
+Where they contradict, the interpreter evaluates the call of a function of the same type, and gives the error.
 """
 
 from __future__ import annotations

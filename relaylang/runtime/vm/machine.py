@@ -406,7 +406,7 @@ class Machine:
             host = self.loaded.hosts[number] = Host(item.module, constants, program.target)
         begin = perf_counter_ns()
         try:
-            # One without results has looked at a call's extents, and says what is wrong.
+            # One without results has looked at a call's extents, and gives the error.
             allowed = self.loaded.fallback or not item.count
             outputs = host.call(inputs, item.reason(state["asked"], [x.shape for x in inputs]), allowed)
         except RelayError as failed:
