@@ -202,3 +202,12 @@ def test_slices_of_all_kinds() -> None:
                     if failure is None:
                         np.testing.assert_array_equal(got, wanted)
     assert kinds == {None, "the", "a"}
+
+
+def test_memory_that_no_machine_has_names_the_kernel() -> None:
+    text = """def @main(%x: Tensor[(5000000, 1), float32], %y: Tensor[(5000000, 1), float32]) {
+  let %z = nn.dense(%x, %y, units=None);
+  sum(cumsum(%z, axis=0)) }"""
+    said = refused(compile_module, relay.transform.InferType()(relay.parse(text)), QUICK)
+    assert said.code == "R0408" and "bytes are needed" in said.title
+    assert said.labels[0].span.line in (2, 3) and said.notes[0].startswith("most is in use at ")

@@ -27,13 +27,13 @@ from relaylang.backends.cpu.isa import BY_NAME, SCALAR, Isa
 from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.linking import objects, outsiders, parts, records, unlinked
 from relaylang.backends.cpu.listing import for_device, listing, spaces
-from relaylang.backends.cpu.memory import spread
+from relaylang.backends.cpu.memory import most_in_use, spread
 from relaylang.backends.cpu.pipeline import GRAPH, Setting, graph_after, lower_module, timed
 from relaylang.backends.cpu.program import Program, Run, every
 from relaylang.backends.cpu.schedule_space import Schedule
 from relaylang.backends.cpu.tuning_log import report, schedule_of
 from relaylang.backends.target import CompileRest, Target, threads_of
-from relaylang.diagnostics import RelayError
+from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, IRModule
 from relaylang.ir.bulk import gc_paused
 from relaylang.kernels.cuda import CUDA
@@ -237,6 +237,10 @@ def build(program: Program, compiler: Compiler, options: Mapping[str, Any], para
     try:
         return CpuArtifact(library, manifest, values, text, graph=graph, externals=parts(external), calls=calls)
     except RelayError as e:
+        first = e.diagnostics[0]
+        if first.code == "R0408":
+            span, notes = most_in_use([program])
+            raise RelayError(error("R0408", first.title, span, notes=notes)) from None
         raise unlinked(e, external) from None
 
 

@@ -490,7 +490,10 @@ class Machine:
             "arity": ("R0401", "the function takes another number of arguments"),
             "extents": ("R0403", "an operand has other extents than its type says"),
         }.get(name, ("R0404", "the value is of another kind than the program's types say"))
-        return evaluation_error(code, title, span, None, frames)
+        state, notes = self.state(), []
+        if name == "memory" and state["fault"] == fault:
+            notes = [f"asked for: {size_text(state['asked'])}", f"in use: {size_text(state['used'])}"]
+        return evaluation_error(code, title, span, None, frames, notes)
 
     def _memory(self) -> str:
         return f"the program needs more than the {size_text(self._allowed)} that it may use"

@@ -17,6 +17,7 @@ import pytest
 
 from relaylang.backends.vm import compile_vm
 from relaylang.diagnostics import RelayError
+from relaylang.interpreter.memory import size_text
 from relaylang.runtime.artifact import loads, read_sealed, write_sealed
 from relaylang.runtime.external import CODEGENS, Region, codegen
 from tests.backends.vm.test_programs import module
@@ -83,6 +84,26 @@ def test_a_kernel_that_needs_more_memory_than_it_may_use() -> None:
         made.call("main", (x,), memory_limit=5e5)
     assert failed.value.diagnostics[0].code == "R0408" and failed.value.diagnostics[0].span is not None
     assert made.run(x) == 250_000
+
+
+def test_a_value_that_is_too_large_leaves_the_session_as_it_was() -> None:
+    made = compile_vm(
+        module("""
+    def @main(%n: int64, %c: Tensor[(2), float32]) {
+      let %z = dyn.zeros(reshape(%n, newshape=[1]), shape=[], dtype="float32");
+      (add(%c, 1f), cumsum(%z)) }
+    """)
+    )
+    session = made.session({"c": 0})
+    for size in (10**11, 10**12):
+        with pytest.raises(RelayError) as failed:
+            session.run(np.int64(size))
+        first = failed.value.diagnostics[0]
+        assert first.code == "R0408" and first.span is not None and first.span.text == "cumsum(%z)"
+        assert first.notes[0] == f"asked for: {size_text(4 * size)}"
+        assert session.state()["c"].tolist() == [0, 0]
+    assert session.run(np.int64(3)).tolist() == [0, 0, 0]
+    assert session.state()["c"].tolist() == [1, 1] and made.fallbacks() == []
 
 
 LOOPS = {
