@@ -37,7 +37,6 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, IRModule
 from relaylang.runtime.aot import AotProgram
 from relaylang.runtime.external import Generator, written
-from relaylang.runtime.failures import place_of
 from relaylang.runtime.features import table_of
 from relaylang.typing import check
 
@@ -161,7 +160,7 @@ def generate(
         [(op.region.symbol, op.region.compiler) for op, _ in outside],
         len(weights) + sum(op.code.constant_bytes for op, _ in outside),
         threads,
-        tuple(place_of(*site) for site in kernels.sites),
+        kernels.places,
     )
     return Generated(program, face, kernels, outside)
 

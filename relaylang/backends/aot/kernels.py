@@ -16,6 +16,7 @@ from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.program import Program, Site, every
+from relaylang.runtime.failures import Place, place_of
 from relaylang.runtime.library import function_in, open_library, unload
 from relaylang.runtime.tensors import aligned
 
@@ -81,6 +82,11 @@ class Kernels:
     @property
     def head(self) -> Sequence[str]:
         return ("const char* weights", *(["int64_t* status"] if self.sites else []), "char* work")
+
+    @property
+    def places(self) -> list[Place]:
+        """The ways in which kernels fail, as a program keeps them."""
+        return [place_of(*site) for site in self.sites]
 
     def may_fail(self, number: int) -> bool:
         """Whether kernels say how they failed to what `passed` has for that."""
