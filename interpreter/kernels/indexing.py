@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.faults import fault_text
 from relaylang.interpreter.kernels.common import Kernel, KernelError, convert, norm_axis, spread, windows
 from relaylang.ops.indexing import slice_bound, slice_entries
 
@@ -14,7 +15,7 @@ def check_range(indices: Any, extent: int) -> None:
     wrong = (indices < 0) | (indices >= extent)
     if wrong.any():
         first = np.asarray(indices)[wrong].ravel()[0]
-        raise KernelError(f"the index {first} is outside an axis of extent {extent}")
+        raise KernelError(fault_text("index", first, extent))
 
 
 def inside(indices: Any, extent: int, mode: str) -> Any:

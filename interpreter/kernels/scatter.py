@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.faults import fault_text
 from relaylang.interpreter.kernels.common import Kernel, KernelError, convert, is_float, norm_axis, np_dtype, wide
 from relaylang.interpreter.kernels.indexing import check_range
 from relaylang.interpreter.kernels.transform import collapse_sum
@@ -62,11 +63,16 @@ def strided_set(attrs: Any, x: Any, v: Any, begin: Any, end: Any, strides: Any) 
     """Where begin, end or strides are shorter than the rank, the other axes are taken whole."""
     rows = [[None if n >= len(row) else int(row[n]) for row in (begin, end, strides)] for n in range(x.ndim)]
     if any(step == 0 for *_, step in rows):
-        raise KernelError("a stride is 0")
+        raise KernelError(fault_text("stride"))
     place = tuple(slice(*row) for row in rows)
     out = np.array(x)
-    if out[place].shape != np.shape(v):
-        raise KernelError(f"the slice has the shape {out[place].shape}, the new value {np.shape(v)}")
+    shape = out[place].shape
+    if len(shape) != np.ndim(v):
+        raise KernelError(f"the slice has the shape {shape}, the new value {np.shape(v)}")
+    for (begin, _, step), extent, count, wanted in zip(rows, x.shape, shape, v.shape):
+        if count != wanted:
+            first = begin if begin is not None else extent - 1 if step is not None and step < 0 else 0
+            raise KernelError(fault_text("slice", first, extent, count, wanted))
     out[place] = v
     return out
 

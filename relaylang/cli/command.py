@@ -108,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     begin(arguments)
     status = 2
     try:
-        status = _status(arguments)
+        status = guarded(lambda: _run(arguments))
     finally:
         try:
             end(status)
@@ -116,10 +116,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             begin(())
             status = _say(RelayError(error("R0704", f"cannot write the report: {reason(e)}")))
     return status
-
-
-def _status(arguments: list[str]) -> int:
-    return guarded(lambda: _run(arguments))
 
 
 def guarded(call: Callable[[], int]) -> int:

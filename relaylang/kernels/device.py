@@ -60,6 +60,8 @@ class Kernel(Protocol):
     @property
     def work(self) -> Sequence[Buf]: ...
     @property
+    def fault(self) -> Buf: ...
+    @property
     def packs(self) -> Sequence[Any]: ...
     @property
     def stages(self) -> Sequence[Any]: ...
@@ -270,7 +272,7 @@ class Module:
         before = dict(self.pieces)
         try:
             launches = [self._stage(kernel, pack.body, 1, {pack.target.name}, notes) for pack in kernel.packs]
-            written = {buf.name for buf in (*kernel.outs, *kernel.work)}
+            written = {buf.name for buf in (*kernel.outs, *kernel.work, kernel.fault)}
             return launches + [self._stage(kernel, stage.body, stage.units, written, notes) for stage in kernel.stages]
         except Unrendered:
             self.pieces, self._functions = before, {}
@@ -278,7 +280,7 @@ class Module:
 
     def _stage(self, kernel: Kernel, body: Sequence[ir.Stmt], units: int, written: set[str], notes: Sequence[str]) -> Launch:
         language = self.language
-        bufs = [*kernel.params, *(pack.target for pack in kernel.packs), *kernel.outs, *kernel.work]
+        bufs = [*kernel.params, *(pack.target for pack in kernel.packs), *kernel.outs, *kernel.work, kernel.fault]
         spaces = {buf.name: language.shared for buf in bufs} | {buf.name: language.table_space for buf, _ in kernel.constants}
         code = DeviceRenderer(self, {f.name: f for f in kernel.functions}, spaces, 2).body(body)
         used = [buf for buf in bufs if buf.name in code.names]

@@ -407,7 +407,7 @@ def kernel(made: Any, arrays: Sequence[np.ndarray], values: Mapping[str, int] = 
     for buf, array in zip(made.params, arrays, strict=True):
         buffers[buf.name] = memory(buf)
         view(buf)[...] = np.asarray(array).view(dtype_of(buf.dtype))
-    for buf in [*made.outs, *made.work, *(pack.target for pack in made.packs)]:
+    for buf in [*made.outs, *made.work, made.fault, *(pack.target for pack in made.packs)]:
         buffers[buf.name] = memory(buf)
     for buf, data in made.constants:
         buffers[buf.name] = memory(buf)

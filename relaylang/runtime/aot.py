@@ -14,9 +14,9 @@ import numpy as np
 from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.artifact import Artifact, Capability, TensorSpec, bind_arguments, part_of, structured, write_tar
 from relaylang.runtime.benchmark import BenchmarkResult, timed
+from relaylang.runtime.failures import ERRORS, STATUS, Place, failure
 from relaylang.runtime.files import atomic_write, together
 from relaylang.runtime.library import function_in, open_library, unload
-from relaylang.runtime.manifest import ERRORS
 from relaylang.runtime.tensors import aligned, at_a_line, empty
 from relaylang.runtime.text import reason
 
@@ -41,7 +41,7 @@ class AotProgram(Artifact):
     `workspace` is the bytes of memory that a run needs. `run` compiles the C for this machine at its first call.
     `externals` are files of other compilers' code, C text and objects. `symbols` has the functions and compilers of these.
     `constants` are the bytes of the constants, wherever they are. `threads` are those of a run. `compiled` makes a library of
-    a C text and `externals`.
+    a C text and `externals`. `sites` are the calls whose kernels may fail.
     """
 
     #: What a pickled program does without: it is made again where the program runs.
@@ -62,6 +62,7 @@ class AotProgram(Artifact):
         symbols: Sequence[tuple[str, str]],
         constants: int,
         threads: int,
+        sites: Sequence[Place] = (),
     ) -> None:
         self.name = name
         self.source = source
@@ -77,6 +78,7 @@ class AotProgram(Artifact):
         self._symbols = list(symbols)
         self._size = constants
         self._threads = threads
+        self._sites = tuple(sites)
         self._run: Any = None
 
     @property
@@ -131,17 +133,23 @@ class AotProgram(Artifact):
         """The C that runs the program."""
         return f"{self.name}_run(inputs, outputs, {'weights, ' if self.weights else ''}workspace)"
 
+    #: The C of the memory that the program uses.
+    _workspace = "(char*)workspace"
+
     def _opened(self, text: str) -> Any:
         """The library of a C text and of the code of other compilers, loaded."""
         return open_library(self._compiled(text, self._externals))
 
     def _function(self) -> Any:
         if self._run is None:
+            # A workspace of the file's own has the words that say how kernels failed.
+            place = f" + {self.workspace - STATUS}, "
+            copied = f"  memcpy((char*)workspace{place}{self._workspace}{place}{STATUS});\n" if self._sites else ""
             text = self.source.replace(f'#include "{self.name}.h"', self.header)
             text += (
                 '__attribute__((visibility("default")))\n'
                 "int32_t relay_aot(const void* inputs, const void* outputs, const void* weights, void* workspace) {\n"
-                f"  (void)weights; (void)workspace;\n  return {self._called};\n}}\n"
+                f"  (void)weights; (void)workspace;\n  const int32_t failed = {self._called};\n{copied}  return failed;\n}}\n"
             )
             close = f"{self.name}_close();" if self._threads > 1 else ""
             text += f'__attribute__((visibility("default"))) void relay_aot_close(void) {{ {close} }}\n'
@@ -167,6 +175,8 @@ class AotProgram(Artifact):
             if name == "EXTERNAL":
                 names = ", ".join(f"{symbol} ({compiler})" for symbol, compiler in self._symbols)
                 raise RelayError(error("R0606", said, notes=[f"the code of other compilers: {names}"]))
+            if name == "RANGE" and self._sites:
+                raise failure(memory[self.workspace - STATUS :][:STATUS], self._sites)
             raise RelayError(error("R0404", said))
         return structured(self._structure, results)
 

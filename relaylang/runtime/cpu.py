@@ -29,10 +29,11 @@ from relaylang.runtime.artifact import (
 )
 from relaylang.runtime.benchmark import BenchmarkResult, timed
 from relaylang.runtime.external import Calls, Parts, callables
+from relaylang.runtime.failures import ERRORS, RANGE, STATUS, failure
 from relaylang.runtime.interrupts import check
 from relaylang.runtime.library import Library
 from relaylang.runtime.machine import usable_cpus
-from relaylang.runtime.manifest import ERRORS, STATUS, Manifest, differences, read, read_text
+from relaylang.runtime.manifest import Manifest, differences, read, read_text
 from relaylang.runtime.packed import Packed, check_machine, unpacked
 from relaylang.runtime.peaks import measured
 from relaylang.runtime.profile import Profile
@@ -57,12 +58,16 @@ def _pointers(arrays: list[np.ndarray]) -> Any:
 
 
 class _Arena:
-    """The working memory of a run, with the lists of pointers that the run takes."""
+    """The working memory of a run, with the lists of pointers that the run takes.
 
-    __slots__ = ("inputs", "memory", "outputs", "place")
+    `failed` is the word that a failed run sets; None where no run fails.
+    """
 
-    def __init__(self, size: int, inputs: int, outputs: int) -> None:
+    __slots__ = ("failed", "inputs", "memory", "outputs", "place")
+
+    def __init__(self, size: int, inputs: int, outputs: int, may_fail: bool) -> None:
         self.memory = aligned(size)
+        self.failed = ctypes.c_int64.from_address(_address(self.memory) + size - STATUS) if may_fail else None
         self.place = ctypes.c_void_p(_address(self.memory))
         self.inputs = (ctypes.c_void_p * max(1, inputs))()
         self.outputs = (ctypes.c_void_p * max(1, outputs))()
@@ -106,7 +111,6 @@ class CpuArtifact(Artifact):
         self._externals = dict(externals or {})
         if checked.externals and self._code.calls is None:
             self._code.connect(Calls(checked.externals, calls))
-        self._status = checked.arena - STATUS if checked.externals or checked.fails else -1
         self._inputs = [(name, TensorSpec(*spec), list(path)) for name, spec, path in checked.inputs]
         self._names = list(dict.fromkeys(name for name, _, _ in self._inputs))
         self._simple = all(not path for _, _, path in self._inputs)
@@ -176,7 +180,7 @@ class CpuArtifact(Artifact):
         try:
             return self._arenas.pop()
         except IndexError:
-            return _Arena(self._manifest.arena, len(self._inputs), len(self._outputs))
+            return _Arena(self._manifest.arena, len(self._inputs), len(self._outputs), self._manifest.may_fail)
 
     def memory(self) -> dict[str, np.ndarray]:
         """The bytes of the last run's working memory ("arena"), and of prepared values ("fixed"); both are the program's own."""
@@ -222,8 +226,7 @@ class CpuArtifact(Artifact):
         try:
             self._code.run(places, results, bound[0], bound[1], arena.place, self._threads)
             check()
-            if self._status >= 0:
-                self._check(arena)
+            self._check(arena)
         finally:
             self._arenas.append(arena)
 
@@ -236,8 +239,13 @@ class CpuArtifact(Artifact):
         return CpuSession(self, state, initial)
 
     def _check(self, arena: _Arena) -> None:
-        """Raise `RelayError` where the run failed that had this arena: R0606 for other people's code, R0404 for arithmetic."""
-        status, code = arena.memory[self._status : self._status + 8].view(np.int32)
+        """Raise `RelayError` where the run failed that had this arena: R0606 for other people's code, R0404 for values."""
+        if arena.failed is None or not arena.failed.value:
+            return
+        record = arena.memory[-STATUS:]
+        status, code = record[:8].view(np.int32)
+        if status == -RANGE:
+            raise failure(record, self._manifest.sites)
         if status < 0:
             raise RelayError(error("R0404", list(ERRORS.values())[-int(status) - 1]))
         if status:
@@ -270,8 +278,7 @@ class CpuArtifact(Artifact):
 
         try:
             timing = timed(run, repeat, number, min_repeat_ms)
-            if self._status >= 0:
-                self._check(arena)
+            self._check(arena)
         finally:
             self._arenas.append(arena)
         return timing

@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from relaylang.diagnostics.faults import FAULTS
+from relaylang.runtime.failures import STATUS, Place
 from relaylang.runtime.features import NAMES
 from relaylang.runtime.schema import document, flag, items, maybe, one_of, shown, text, whole, wrong
 
 FORMAT = "relaylang-cpu"
-VERSION = 7
+VERSION = 8
 #: The element types of tensors that compiled code takes and gives, and their bytes.
 ELEMENTS: dict[str, int] = {
     "float32": 4,
@@ -39,6 +41,8 @@ _MAX_RANK = 32
 #: No machine addresses more bytes.
 _MAX_BYTES = 1 << 48
 _MAX_THREADS = 1024
+#: The last line that a place names.
+_MAX_LINES = 1 << 24
 #: The most multiply-accumulates of a kernel.
 _MAX_MACS = 1 << 62
 #: Tuples in tuples: a deeper nesting would come from nobody's program.
@@ -67,18 +71,6 @@ class Step(NamedTuple):
     others: tuple[str, ...] = ()
 
 
-#: The bytes at the end of the arena for the number and the result of external code that fails, or for an error's number below 0.
-STATUS = 64
-#: The errors of functions in C, in the order of their numbers from 1 on.
-ERRORS: dict[str, str] = {
-    "MEMORY": "there is no memory for the workspace",
-    "ALIGNMENT": "the workspace is at no multiple of 64",
-    "WEIGHTS": "the weights are not those of this program, or lie at no multiple of 64",
-    "DIVISION": "division by zero",
-    "SHIFT": "a shift by a negative number of bits",
-    "POWER": "a negative power of 0",
-    "EXTERNAL": "external code failed",
-}
 #: Kinds of external code: in the library (C text, object code), or Python's (bytes for a loader, a function).
 KINDS = ("c", "object", "data", "python")
 
@@ -107,7 +99,8 @@ class Manifest:
     begin at a multiple of 64. `steps` are the instructions of a run, for a library that keeps their times.
     `externals` is the code of other compilers, in the order of the library's table of calls. `fails` says whether a run may
     fail without these. The arena's last `STATUS` bytes say how. `in_place` has the numbers of inputs and outputs that may be
-    the same memory: a run that writes such an output needs nothing of the input afterwards.
+    the same memory: a run that writes such an output needs nothing of the input afterwards. `sites` are the calls whose
+    kernels may fail.
     """
 
     entry: str
@@ -127,6 +120,12 @@ class Manifest:
     externals: tuple[External, ...] = ()
     fails: bool = False
     in_place: tuple[tuple[int, int], ...] = ()
+    sites: tuple[Place, ...] = ()
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether a run says in the arena how it failed."""
+        return bool(self.externals or self.sites) or self.fails
 
     def record(self) -> dict[str, Any]:
         """The manifest as JSON has it."""
@@ -150,6 +149,7 @@ class Manifest:
             "externals": external_records(self.externals),
             "fails": self.fails,
             "in_place": [list(pair) for pair in self.in_place],
+            "sites": [list(place) for place in self.sites],
         }
 
     def text(self) -> str:
@@ -199,7 +199,7 @@ def _agree(manifest: Manifest) -> None:
         raise ValueError("its manifest names a parameter twice in `params`")
     if manifest.aligned and manifest.aligned[-1] >= len(names):
         raise ValueError("its manifest's `aligned` must be numbers of `params`")
-    if (manifest.externals or manifest.fails) and manifest.arena < STATUS:
+    if manifest.may_fail and manifest.arena < STATUS:
         raise ValueError(f"its manifest's `arena` must be {STATUS} or more")
     _agree_tensors(manifest.inputs, manifest.outputs, manifest.structure)
     specs = dict(enumerate(manifest.outputs))
@@ -247,6 +247,8 @@ def differences(found: Manifest, own: Manifest) -> list[str]:
 #: A count of bytes, or an extent of a tensor.
 count = whole(0, _MAX_BYTES)
 _macs = whole(0, _MAX_MACS)
+#: A kind of a fault.
+fault_kind = one_of(*FAULTS)
 
 
 def features(place: str, value: Any) -> frozenset[str]:
@@ -345,6 +347,20 @@ def read_externals(place: str, value: Any) -> tuple[External, ...]:
     return tuple(out)
 
 
+def _sites(place: str, value: Any) -> tuple[Place, ...]:
+    out = []
+    for n, item in enumerate(items(place, value)):
+        at = f"{place}[{n}]"
+        fields = items(at, item, len(Place._fields))
+        operator, source, words = (text(f"{at}[{k}]", fields[k]) for k in (0, 2, 4))
+        kind = fault_kind(f"{at}[1]", fields[1])
+        line, begin, end = (count(f"{at}[{k}]", fields[k]) for k in (3, 5, 6))
+        if not 1 <= begin <= end <= len(words) + 1 or line > _MAX_LINES:
+            raise wrong(at, "a stretch of a line", item)
+        out.append(Place(operator, kind, source, line, words, begin, end))
+    return tuple(out)
+
+
 _FIELDS: dict[str, Callable[[str, Any], Any]] = {
     "entry": text,
     "inputs": _inputs,
@@ -363,6 +379,7 @@ _FIELDS: dict[str, Callable[[str, Any], Any]] = {
     "externals": read_externals,
     "fails": flag,
     "in_place": _pairs,
+    "sites": _sites,
 }
 
 __all__ = [
@@ -370,7 +387,6 @@ __all__ = [
     "FORMAT",
     "ISAS",
     "KINDS",
-    "STATUS",
     "VERSION",
     "External",
     "Manifest",
@@ -378,6 +394,7 @@ __all__ = [
     "count",
     "differences",
     "external_records",
+    "fault_kind",
     "features",
     "read",
     "read_externals",

@@ -139,10 +139,11 @@ def generate(
         entry=entry,
         inputs=inputs,
         outputs=outputs,
-        workspace=c_main.frame,
+        frame=c_main.frame,
         weights=len(weights),
         digest=digest,
         threads=threads,
+        fails=bool(kernels.sites),
     )
     source = AotEmitter(isa, kernels, texts, face, flags, macros).source(c_main, f"@{entry}, made by relaylang", main)
     program = (
@@ -153,12 +154,13 @@ def generate(
         [(f.relay, f.path, f.leaf.dims, f.leaf.dtype) for f in inputs],
         [(f.leaf.dims, f.leaf.dtype) for f in outputs],
         structure(main_instance.group.result),
-        c_main.frame,
+        face.workspace,
         compiled,
         {f"{c_name}_external{Path(part).name}": content for part, content in written(parts(outside)).items()},
         [(op.region.symbol, op.region.compiler) for op, _ in outside],
         len(weights) + sum(op.code.constant_bytes for op, _ in outside),
         threads,
+        kernels.places,
     )
     return Generated(program, face, kernels, outside)
 

@@ -14,7 +14,7 @@ from relaylang.backends.aot.functions import CFunction
 from relaylang.backends.aot.kernels import ALIGN
 from relaylang.backends.aot.shapes import Leaf, Shape, leaves, paths
 from relaylang.kernels.dtypes import CTYPES, SIZES
-from relaylang.runtime.manifest import ERRORS
+from relaylang.runtime.failures import ERRORS, STATUS
 
 #: Words that cannot name a field in C or C++.
 _WORDS = frozenset(
@@ -79,10 +79,21 @@ class Face:
     outputs: Sequence[Field]
     static: bool
     external: bool
-    workspace: int
+    frame: int
     weights: int
     digest: bytes
     threads: int
+    fails: bool
+
+    @property
+    def status(self) -> int | None:
+        """Where the workspace says how kernels failed; None where they cannot."""
+        return -(-self.frame // ALIGN) * ALIGN if self.fails else None
+
+    @property
+    def workspace(self) -> int:
+        """The bytes of memory that a run needs."""
+        return self.frame if self.status is None else self.status + STATUS
 
     @property
     def prefix(self) -> str:
@@ -97,6 +108,10 @@ class Face:
     def place(self) -> str:
         """The attribute of constants that says where they lie."""
         return ""
+
+    def told(self, workspace: str) -> Sequence[str]:
+        """The argument that says where kernels tell how they failed."""
+        return [] if self.status is None else [f"(int64_t*)({workspace} + {self.status})"]
 
     def _struct(self, kind: str, fields: Sequence[Field], const: str) -> str:
         rows = [f"  {const}{CTYPES[f.leaf.dtype]}* {f.name};  // {f.type}" for f in fields] or ["  char none;"]
@@ -189,7 +204,7 @@ class Face:
             lines.append(f"  r_begin({self.threads});")
         values = [f"{'*' if f.leaf.is_scalar else ''}inputs->{f.name}" for f in self.inputs]
         places = [f"outputs->{f.name}" for f in self.outputs]
-        call = f"{entry.name}({', '.join(['constants', 'work', *values, *places])})"
+        call = f"{entry.name}({', '.join(['constants', *self.told('work'), 'work', *values, *places])})"
         lines += [f"  return {call};"] if self.static else [f"  const int32_t failed = {call};", "  free(own);", "  return failed;"]
         return "\n\n".join([*parts, "\n".join([*lines, "}"])])
 

@@ -277,6 +277,8 @@ class _Writer:
         outputs = [self._address(c, head) for c in step.writes]
         room = self.layout.rooms.get(id(step))
         arena = self._pointer(room) if room is not None else "work"
+        if self.functions.kernels.may_fail(step.what):
+            self.helpers.add("r_said")
         lines = self.functions.kernels.call(step.what, inputs, outputs, arena, f"{self.functions.prefix}_ERROR_EXTERNAL")
         return [*self._declared(step.writes), "{", *head, *lines, "}"]
 

@@ -15,11 +15,14 @@ import numpy as np
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.isa import Isa
-from relaylang.backends.cpu.program import Program, every
+from relaylang.backends.cpu.program import Program, Site, every
+from relaylang.runtime.failures import Place, place_of
 from relaylang.runtime.library import function_in, open_library, unload
 from relaylang.runtime.tensors import aligned
 
 ALIGN = 64
+#: Gives the kernels of a number, and the ways in which they fail.
+Lower = Callable[[int], tuple[Program, Sequence[Site]]]
 _SHOWN = '__attribute__((visibility("default")))'
 _PREPARE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -45,20 +48,21 @@ class Weights:
 class Kernels:
     """The kernels that a program uses, by number, and their C.
 
-    `lower` gives the kernels of a number. `values` are bound parameters by name. Every function of the C has the parameters
-    `head`, and passes `passed` on.
+    `lower` gives the kernels of a number and their sites. `values` are bound parameters by name. Every function of the C has
+    the parameters `head`, and passes `passed` on.
     """
 
-    head: Sequence[str] = ("const char* weights", "char* work")
-    passed: Sequence[str] = ("weights",)
     #: Whether a loop's turn, and what runs kernels, looks whether the run ends.
     watched = False
 
-    def __init__(self, lower: Callable[[int], Program], isa: Isa, threads: int, values: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, lower: Lower, isa: Isa, threads: int, values: Mapping[str, np.ndarray]) -> None:
         self._lower = lower
         self._isa = isa
         self._values = values
         self._programs: dict[int, Program] = {}
+        #: The ways in which kernels fail, and the number of each kernel's first.
+        self.sites: list[Site] = []
+        self._first_sites: dict[int, int] = {}
         self._places: dict[int, tuple[list[str], int]] = {}
         self.threads = threads
         self.weights = Weights()
@@ -66,8 +70,35 @@ class Kernels:
     def program(self, number: int) -> Program:
         """The kernels of a number, lowered at the first question. Raises `RelayError` where they have no C."""
         if number not in self._programs:
-            self._programs[number] = self._lower(number)
+            self._programs[number], sites = self._lower(number)
+            self._first_sites[number] = len(self.sites)
+            self.sites += sites
         return self._programs[number]
+
+    @property
+    def passed(self) -> Sequence[str]:
+        return ("weights", "status") if self.sites else ("weights",)
+
+    @property
+    def head(self) -> Sequence[str]:
+        return ("const char* weights", *(["int64_t* status"] if self.sites else []), "char* work")
+
+    @property
+    def places(self) -> list[Place]:
+        """The ways in which kernels fail, as a program keeps them."""
+        return [place_of(*site) for site in self.sites]
+
+    def may_fail(self, number: int) -> bool:
+        """Whether kernels say how they failed to what `passed` has for that."""
+        return bool(self.sites) and self.program(number).may_fail
+
+    def failing(self, number: int, arena: str, failed: str) -> list[str]:
+        """The C that returns an error's number where kernels failed, `failed` for external code."""
+        program = self._programs[number]
+        record = f"{arena} + {program.status}"
+        if self.may_fail(number):
+            return [f"if (*(const int64_t*)({record})) return r_said(status, {record}, {self._first_sites[number]}, {failed});"]
+        return [f"if (*(const int32_t*)({record})) return {failed};"] if program.may_fail else []
 
     @property
     def programs(self) -> Mapping[int, Program]:
@@ -98,10 +129,7 @@ class Kernels:
             f"const void* const params[] = {{{', '.join(places) or '0'}}};",
             f"run_{number}(in, out, params, (char*)(weights + {fixed}), {arena}, {self.threads});",
         ]
-        program = self._programs[number]
-        if program.externals:
-            lines.append(f"if (*(const int32_t*)({arena} + {program.status})) return {failed};")
-        return lines
+        return lines + self.failing(number, arena, failed)
 
 
 def tables(inputs: Sequence[str], outputs: Sequence[str]) -> list[str]:

@@ -5,14 +5,14 @@ The library takes constants as parameters. It packs them when it is loaded, as t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from relaylang.backends.aot.face import error_rows
 from relaylang.backends.aot.functions import Functions
 from relaylang.backends.aot.instances import refused
-from relaylang.backends.aot.kernels import Kernels, tables
+from relaylang.backends.aot.kernels import Kernels, Lower, tables
 from relaylang.backends.aot.lowering import LOOPLESS, Ways, inputs_left
 from relaylang.backends.aot.shapes import Known, Leaf, leaves, paths, structure
 from relaylang.backends.cpu.isa import Isa
@@ -21,7 +21,7 @@ from relaylang.backends.cpu.program import Looped, Program, Slot, take_in
 from relaylang.backends.cpu.schedule_space import Schedule
 from relaylang.ir import IRModule, TensorType
 from relaylang.kernels.dtypes import CTYPES
-from relaylang.runtime.manifest import STATUS
+from relaylang.runtime.failures import STATUS
 
 #: Bound parameters of up to so many elements may be part of kernels.
 _SMALL = 16
@@ -30,11 +30,11 @@ _SMALL = 16
 class LinkedKernels(Kernels):
     """Kernels whose constants are the parameters of a library, `whole`. `values` are bound parameters by name."""
 
-    head = ("const void* const* params", "char* fixed", "int32_t* status", "int threads", "char* work")
+    head = ("const void* const* params", "char* fixed", "int64_t* status", "int threads", "char* work")
     passed = ("params", "fixed", "status", "threads")
     watched = True
 
-    def __init__(self, lower: Callable[[int], Program], isa: Isa, whole: Program, values: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, lower: Lower, isa: Isa, whole: Program, values: Mapping[str, np.ndarray]) -> None:
         super().__init__(lower, isa, 0, {})
         self._whole = whole
         self._names = {id(value): name for name, value in values.items() if value.size > _SMALL}
@@ -64,11 +64,10 @@ class LinkedKernels(Kernels):
     def call(self, number: int, inputs: Sequence[str], outputs: Sequence[str], arena: str, failed: str) -> list[str]:
         lines = [*tables(inputs, outputs), f"run_{number}(in, out, params, fixed, {arena}, threads);"]
         lines.append(f"if (r_stopped()) return {failed};")
-        program = self._programs[number]
-        if program.externals:
-            at = f"{arena} + {program.status}"
-            lines.append(f"if (*(const int32_t*)({at})) {{ memcpy(status, {at}, 8); return {failed}; }}")
-        return lines
+        return lines + self.failing(number, arena, failed)
+
+    def may_fail(self, number: int) -> bool:
+        return self.program(number).may_fail
 
 
 def looped(mod: IRModule, entry: str, values: Mapping[str, np.ndarray], isa: Isa, schedule: Schedule) -> Program:
@@ -117,6 +116,7 @@ def looped(mod: IRModule, entry: str, values: Mapping[str, np.ndarray], isa: Isa
             library_program.outputs,
         )
     ]
+    library_program.sites = code.kernels.sites
     library_program.externals = [op for op, _ in outsiders(code.kernels.programs.values())]
     return library_program
 

@@ -15,7 +15,7 @@ from relaylang.backends.cpu.external import Externals
 from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.pipeline import lower_module
-from relaylang.backends.cpu.program import Program
+from relaylang.backends.cpu.program import Program, Site
 from relaylang.backends.cpu.schedule_space import Schedule
 from relaylang.backends.vm.build import bound
 from relaylang.backends.vm.code import FunctionCode
@@ -79,7 +79,7 @@ class Ways:
         program = lower_module(self.mod, self.entry, self.values, self.isa, self.schedule, Calls(Externals(self.generators), unroll))
         pool = Pool(self.mod, lambda module, ways: NoCode("it is one graph"))
         pool.codes.append(_graph(self.mod[self.entry], program, self.inputs))
-        return self._analysed(pool, 0, Kernels(lambda n: program, self.isa, self.threads, self.values))
+        return self._analysed(pool, 0, Kernels(lambda n: (program, program.sites), self.isa, self.threads, self.values))
 
     def loops(self) -> Whole:
         """The VM's code, with kernels between its instructions."""
@@ -115,11 +115,14 @@ def inputs_left(function: Function, values: Collection[str]) -> tuple[list[str],
     return names, shapes
 
 
-def _program(pool: Pool, number: int, isa: Isa) -> Program:
-    """The kernels of a region. Raises the `RelayError` that says why it has none."""
+def _program(pool: Pool, number: int, isa: Isa) -> tuple[Program, Sequence[Site]]:
+    """The kernels of a region and their sites. Raises the `RelayError` that says why it has none."""
     code, module = pool.regions[number], pool.packed[number].module
     assert module is not None
-    return code.program if code is not None else lower_module(module, "main", [], isa)
+    if code is not None:
+        return code.program, code.sites(module)
+    program = lower_module(module, "main", [], isa)
+    return program, program.sites
 
 
 def _graph(function: Function, program: Program, names: Sequence[str]) -> FunctionCode:

@@ -108,7 +108,8 @@ class MicroFace(Face):
             f"*(const {CTYPES[f.leaf.dtype]}*)inputs->{f.name}" if f.leaf.is_scalar else f"inputs->{f.name}" for f in self.inputs
         ]
         places = [f"outputs->{f.name}" for f in self.outputs]
-        lines.append(f"  return {entry.name}({', '.join(['(const char*)r_weights', 'r_workspace', *values, *places])});")
+        memories = ["(const char*)r_weights", *self.told("r_workspace"), "r_workspace"]
+        lines.append(f"  return {entry.name}({', '.join([*memories, *values, *places])});")
         return "\n".join([*lines, "}"])
 
 

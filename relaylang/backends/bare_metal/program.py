@@ -42,6 +42,7 @@ class MicroProgram(AotProgram):
     """
 
     _made_here = (*AotProgram._made_here, "_invoke")
+    _workspace = "r_workspace"
 
     executors = EthosUArtifact.executors
 

@@ -27,13 +27,13 @@ from relaylang.backends.cpu.isa import BY_NAME, SCALAR, Isa
 from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.linking import objects, outsiders, parts, records, unlinked
 from relaylang.backends.cpu.listing import for_device, listing, spaces
-from relaylang.backends.cpu.memory import spread
+from relaylang.backends.cpu.memory import most_in_use, spread
 from relaylang.backends.cpu.pipeline import GRAPH, Setting, graph_after, lower_module, timed
 from relaylang.backends.cpu.program import Program, Run, every
 from relaylang.backends.cpu.schedule_space import Schedule
 from relaylang.backends.cpu.tuning_log import report, schedule_of
 from relaylang.backends.target import CompileRest, Target, threads_of
-from relaylang.diagnostics import RelayError
+from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, IRModule
 from relaylang.ir.bulk import gc_paused
 from relaylang.kernels.cuda import CUDA
@@ -42,6 +42,7 @@ from relaylang.kernels.opencl import OPENCL
 from relaylang.runtime.artifact import Artifact
 from relaylang.runtime.cpu import CpuArtifact
 from relaylang.runtime.external import callables
+from relaylang.runtime.failures import place_of
 from relaylang.runtime.features import why_not
 from relaylang.runtime.manifest import Manifest
 from relaylang.runtime.packed import ForeignArtifact, Packed
@@ -71,6 +72,7 @@ def _manifest(program: Program, entry: str, isa: Isa, options: Mapping[str, Any]
         externals=records(outsiders([program])),
         fails=program.fails,
         in_place=tuple(program.in_place),
+        sites=tuple(place_of(*site) for site in program.sites),
     )
 
 
@@ -235,6 +237,10 @@ def build(program: Program, compiler: Compiler, options: Mapping[str, Any], para
     try:
         return CpuArtifact(library, manifest, values, text, graph=graph, externals=parts(external), calls=calls)
     except RelayError as e:
+        first = e.diagnostics[0]
+        if first.code == "R0408":
+            span, notes = most_in_use([program])
+            raise RelayError(error("R0408", first.title, span, notes=notes)) from None
         raise unlinked(e, external) from None
 
 

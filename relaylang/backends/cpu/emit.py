@@ -23,6 +23,7 @@ from relaylang.kernels.dtypes import CTYPES, SIZES, literal
 from relaylang.kernels.nest import Buf
 from relaylang.kernels.render import Renderer
 from relaylang.kernels.sizes import Size, sizes_in
+from relaylang.runtime.failures import RANGE, STATUS
 
 #: The most instructions of one C function; compilers slow down on longer ones.
 CHUNK = 300
@@ -95,7 +96,7 @@ class Emitter:
         self.timed = timed or {}
         #: The numbers of external codes, and the place in the arena where a run says which of them failed.
         self.externals: dict[int, int] = {}
-        self.status = -1
+        self.status: int | None = None
         #: The names of kernels' own functions, by their identity.
         self.blocks: dict[int, str] = {}
         self.pieces: dict[str, Piece] = {}
@@ -188,7 +189,10 @@ class Emitter:
         for buf, data in kernel.constants:
             if buf.name in code.names:
                 out.append(f"  static const {CTYPES[buf.dtype]} {buf.name}[{max(1, buf.size)}] = {{{_values(buf, data)}}};")
-        return [*_sizes(sizes, f"b[{number + bool(kernel.work)}]"), *out]
+        number += bool(kernel.work)
+        if kernel.fault.name in code.names:
+            out.append(f"  int64_t* restrict {kernel.fault.name} = b[{number}];")
+        return [*_sizes(sizes, f"b[{number + bool(kernel.sites)}]"), *out]
 
     def kernel(self, item: Run) -> list[tuple[str, Stage]]:
         """The C functions of the stages of an instruction's kernel."""
@@ -258,9 +262,14 @@ class Emitter:
         if isinstance(item, Turns):
             return self._turns(item, pad)
         assert isinstance(item, Run)
+        return self._kernel_run(item, pad)
+
+    def _kernel_run(self, item: Run, pad: str) -> list[str]:
+        """The stages of a kernel, and the end of the run where they fail."""
         inputs = [view if n in item.kernel.reads else None for n, view in enumerate(item.inputs)]
         work = [item.work] if item.work is not None else []
-        array = self._array([*inputs, *item.packs, *item.results, *work])
+        failure = [self._record("arena", self.status)] if item.kernel.sites else []
+        array = self._array([*inputs, *item.packs, *item.results, *work], failure)
         calls = []
         for name, stage in self.kernel(item):
             same = self._same_place(item, stage)
@@ -276,7 +285,14 @@ class Emitter:
                 self._stops += self.watched
                 call = f"{{ static r_site site; {f'if ({call}) return;' if self.watched else f'{call};'} }}"
             calls.append(f"if (!({same})) {call}" if same else call)
+        calls += [f"if (*{place}) {{ r_failed({place}, {RANGE}, {item.first_site}); return; }}" for place in failure]
+        self.helpers.update(["r_failed"] if failure else [])
         return [f"{pad}{{ void* const b[] = {{{array}}}; {' '.join(calls)} }}"]
+
+    def _record(self, arena: str, status: int | None) -> str:
+        """Where a run says how it failed."""
+        assert status is not None
+        return f"(int64_t*)({arena} + {self._number(status)})"
 
     def _same_place(self, item: Run, stage: Stage) -> str:
         """Whether a stage copies what lies in its place already: a condition in C, or "" for no."""
@@ -289,9 +305,9 @@ class Emitter:
             return ""
         return f"b[{stage.copied}] == b[{len(item.inputs) + len(item.packs)}]"
 
-    def _array(self, places: Sequence[Slot | View | None]) -> str:
-        """Addresses for a kernel, None for what it does not read, that of the program's sizes behind them."""
-        texts = [*("0" if p is None else self._at(p) for p in places), *([self.sizes] if self.sizes else [])]
+    def _array(self, places: Sequence[Slot | View | None], more: Sequence[str] = ()) -> str:
+        """Addresses for a kernel, None for what it does not read, and `more`, that of the program's sizes behind them."""
+        texts = [*("0" if p is None else self._at(p) for p in places), *more, *([self.sizes] if self.sizes else [])]
         return ", ".join(f"(void*)({text})" for text in texts) or "(void*)0"
 
     def _outside(self, item: Outside, pad: str) -> list[str]:
@@ -310,7 +326,7 @@ class Emitter:
             array = ", ".join(f"(void*)({self._at(v)})" for v in [*item.inputs, *item.results]) or "(void*)0"
             table = "extern int32_t (*relay_calls[])(void* const*);"
             call = f"{table} void* const b[] = {{{array}}}; const int32_t r = relay_calls[{number}](b);"
-        failed = f"int32_t* s = (int32_t*)(arena + {self.status}); s[0] = {number + 1}; s[1] = r; return;"
+        failed = f"int32_t* s = (int32_t*){self._record('arena', self.status)}; s[0] = {number + 1}; s[1] = r; return;"
         return [f"{pad}{{ {call} if (r != 0) {{ {failed} }} }}"]
 
     def _turns(self, item: Turns, pad: str) -> list[str]:
@@ -319,7 +335,7 @@ class Emitter:
         name = f"turn_{self.loops}"
         self.loops += 1
         outer = self.called, self.helpers, self._read, self.status, self.sizes
-        self.status = -1
+        self.status = item.region.status
         if self.sizes:
             self.sizes = f"in[{len(item.inputs) + 1}]"
         stops = self._stops
@@ -334,6 +350,9 @@ class Emitter:
         self.called.add(name)
         op, turns = item.op, self._number(item.op.turns)
         work = f"arena + {self._number(item.work.offset)}"
+        if item.region.may_fail:
+            inner, own = self._record(work, item.region.status), self._record("arena", self.status)
+            stop = f" if (*{inner}) {{ memcpy({own}, {inner}, {STATUS}); return; }}{stop}"
         at, taken, results, kept = item.region.arena_bytes, ["&turn"], [], []
         for number, (view, result) in enumerate(zip(item.inputs[: op.states], item.results)):
             size = self._number(result.size * SIZES[result.slot.dtype])
@@ -401,13 +420,15 @@ class Emitter:
             helpers = ["r_site"] if self.threads or self.watched else []
             text = "\n".join([*head, *lines, "}"])
             self._add(piece, text, f"void {piece}{_ARGUMENTS}", self.called, [*helpers, *self.helpers])
-        ends = f" if (*(int32_t*)(arena + {self.status})) return;" if self.status >= 0 else ""
+        status = None if once else self.status
+        place = f"*(int64_t*)(arena + {status})"
+        ends = f" if ({place}) return;" if status is not None else ""
         between = " if (r_stopped()) return;" if self.watched and not once else ""
         stops = [*[between] * (len(pieces) - 1), ""]
         self._stops += len(pieces) - 1
         calls = [f"  {p}(in, out, params, fixed, arena, threads);{ends}{stop}" for p, stop in zip(pieces, stops)]
-        if self.status >= 0:
-            calls.insert(0, f"  *(int32_t*)(arena + {self.status}) = 0;")
+        if status is not None:
+            calls = [*_sizes(sizes_in(status), self.sizes), f"  {place} = 0;", *calls]
         return "\n".join([f"static void {name}{_ARGUMENTS} {{", _UNUSED, *calls, "}"])
 
     def _timed(self, item: Instruction, lines: list[str], pad: str) -> list[str]:
@@ -427,8 +448,8 @@ class Emitter:
             self.begin(region)
             parts.append(self.sequence(f"run_{number}", region.run))
         self.stated |= item.helpers
-        where = f"  int32_t* const status = (int32_t*)(arena + {status});\n  status[0] = 0;"
-        failed = f"  const int32_t failed = {item.call};\n  if (failed && !status[0]) status[0] = -failed;"
+        where = f"  int64_t* const status = (int64_t*)(arena + {status});\n  status[0] = 0;"
+        failed = f"  const int32_t failed = {item.call};\n  if (failed && !status[0]) status[0] = (uint32_t)-failed;"
         return "\n\n".join([*parts, item.text, f"static void run_all{_ARGUMENTS} {{\n{_UNUSED}\n{where}\n{failed}\n}}"])
 
     def _calls(self, shown: str) -> list[str]:

@@ -28,6 +28,7 @@ from relaylang.ir import (
     Var,
 )
 from relaylang.kernels import halves, ir, render, rewrites, schedules, visit
+from relaylang.kernels.build import Builder
 from relaylang.kernels.dtypes import CTYPES, SIZES
 from relaylang.kernels.index import affine, variable
 from relaylang.kernels.nest import Bounds, Buf, End, Index, Nest, Scalar, split_nest
@@ -35,6 +36,8 @@ from relaylang.kernels.sizes import Size, largest
 from relaylang.kernels.vectors import written_out
 from relaylang.ops.record import Op
 
+#: The words that say how a kernel has failed.
+FAULT = 8
 #: What runs a program that this backend does not compile.
 ELSEWHERE = "`relay compile --runtime vm` compiles it for the VM; the interpreter runs it, too: relay run --executor interpreter"
 
@@ -130,6 +133,13 @@ class Source(NamedTuple):
     done: Collection[int]
 
 
+class Site(NamedTuple):
+    """A way in which a kernel fails when it runs: its call, and the kind of the fault (`diagnostics.faults`)."""
+
+    call: Call
+    kind: str
+
+
 class Stage:
     """A function `(buffers, lo, hi)` over units of work: those of the parallel loop in `body`. Stages run one after the other."""
 
@@ -191,6 +201,9 @@ class Kernel:
         self.copies: list[tuple[str, int]] = []
         #: The bytes of the results that are copied as they are.
         self.moved = 0
+        #: How it may fail. Then `fault` gets the number of one of these, counted from 1, and the numbers of its sentence.
+        self.sites: list[Site] = []
+        self.fault = Buf("fault", (FAULT,), "int64")
 
     def finish(self) -> None:
         """End the kernel: it keeps what its stages read, of parameters that are packed and of others."""
@@ -222,6 +235,18 @@ class Kernel:
         self.loops(nest)
         if self.stages[before:] and source in self.params and [target] == self.outs:
             self.stages[-1].copied = self.params.index(source)
+
+    def fails(self, b: Builder, call: Call, kind: str, condition: ir.Expr, *numbers: ir.Expr | int) -> None:
+        """Where a condition holds, say that a call fails. The first fault counts."""
+        self.sites.append(Site(call, kind))
+        with b.when(condition & self.sound):
+            for place, value in enumerate((len(self.sites), *numbers)):
+                b.store(self.fault, ir.expr(value), place)
+
+    @property
+    def sound(self) -> ir.Expr:
+        """Whether nothing has failed so far."""
+        return ir.load(self.fault, 0).eq(0)
 
     def loops(self, nest: Nest) -> None:
         """A stage that is one loop nest."""

@@ -114,6 +114,7 @@ class _Page:
                     ("packed", [p.target for p in kernel.packs]),
                     ("out", kernel.outs),
                     ("work", kernel.work),
+                    ("fault", [kernel.fault]),
                     ("table", [b for b, _ in kernel.constants]),
                 )
                 for buf in bufs

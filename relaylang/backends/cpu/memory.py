@@ -8,14 +8,19 @@ rows of a tensor copies the tensor only where its old value is needed, too.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from relaylang.backends.cpu.program import Instruction, Outside, Program, Run, Slot, Turns, walk
+from relaylang.backends.cpu.origin import calls_of
+from relaylang.backends.cpu.program import Instruction, Outside, Program, Run, Slot, Turns, number_sites, walk
+from relaylang.diagnostics import Span
+from relaylang.ir import Call, Function, post_order
 from relaylang.kernels.sizes import Size, largest
-from relaylang.runtime.manifest import STATUS
+from relaylang.runtime.failures import STATUS
 
 #: More slots than these are placed in order of time, which is linear.
 _MANY = 1500
+#: The most operators that a note lists.
+_MOST_NAMES = 4
 #: The number of orders to try, and the most slots for which all are tried.
 _TRIES, _FEW = 40, 400
 
@@ -42,7 +47,8 @@ def plan(program: Program) -> None:
             program.prepare_bytes = program.arena_bytes
         for slot, old in over:
             slot.offset = old.offset
-    if program.externals:
+    number_sites(program)
+    if program.may_fail:
         program.arena_bytes += STATUS
     program.in_place = _overwritten_inputs(program)
 
@@ -57,7 +63,7 @@ def spread(program: Program) -> None:
             if not slot.fixed:
                 slot.offset = total
                 total += slot.bytes
-    program.arena_bytes = program.prepare_bytes = total + (STATUS if program.externals else 0)
+    program.arena_bytes = program.prepare_bytes = total + (STATUS if program.may_fail else 0)
 
 
 def lives(items: Sequence[Instruction]) -> list[Slot]:
@@ -250,3 +256,46 @@ def _place_in_order(slots: Sequence[Slot]) -> int:
         for slot in ends.get(position, ()):
             free.setdefault(slot.bytes, []).append(slot.offset)
     return total
+
+
+def most_in_use(programs: Iterable[Program]) -> tuple[Span | None, list[str]]:
+    """The place of the kernel at which most memory is in use, and a note about it."""
+    used, function = max((_peak(program) for program in programs), key=lambda peak: peak[0], default=(0, None))
+    if function is None:
+        return None, []
+    calls = [call for f in (function, *_inside(function)) for call in calls_of(f)]
+    names = list(dict.fromkeys(call.op.name for call in calls))  # type: ignore[attr-defined]
+    span = next((call.span for call in reversed(calls) if call.span is not None), function.span)
+    shown = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+    return span, [f"most is in use at {shown}: {used} bytes"]
+
+
+def _inside(function: Function) -> list[Function]:
+    """The composites of a region."""
+    return [n.op for n in post_order(function.body) if isinstance(n, Call) and isinstance(n.op, Function)]
+
+
+def _peak(program: Program) -> tuple[int, Function | None]:
+    """The most bytes that are in use at once, and the kernel that runs then."""
+    items = walk(program.run)
+    change = [0] * (len(items) + 1)
+    for slot in _slots(items):
+        change[slot.first] += slot.bytes
+        change[slot.last + 1] -= slot.bytes
+    now = 0
+    best: tuple[int, Function | None] = (0, None)
+    for item, step in zip(items, change):
+        now += step
+        if now > best[0] and isinstance(item, (Run, Outside, Turns)):
+            best = now, item.function
+    return best
+
+
+def _slots(items: Sequence[object]) -> list[Slot]:
+    """The slots of the arena. The lives of those that are written over another one are its own."""
+    slots: dict[int, Slot] = {}
+    for item in items:
+        if isinstance(item, (Run, Outside, Turns)):
+            own = [*item.outputs, *([item.work] if item.work is not None else [])]
+            slots.update({id(s): s for s in own if s.kind == "made" and not s.fixed and s.first >= 0})
+    return list(slots.values())

@@ -13,6 +13,7 @@ import numpy as np
 
 from relaylang.backends.cpu.external import ExternalOp
 from relaylang.backends.cpu.kernel import Kernel, Pack
+from relaylang.backends.cpu.origin import calls_of
 from relaylang.backends.cpu.schedule_space import Space
 from relaylang.backends.cpu.turns import LoopOp
 from relaylang.backends.cpu.views import offset
@@ -24,7 +25,10 @@ from relaylang.ir import (
 from relaylang.kernels.dtypes import SIZES
 from relaylang.kernels.index import reshaped, strides_of
 from relaylang.kernels.sizes import largest
-from relaylang.runtime.manifest import STATUS
+from relaylang.runtime.failures import STATUS
+
+#: A way in which a program fails: the operator, the kind of fault (`relaylang.diagnostics.faults`), and the call's place.
+Site = tuple[str, str, Span | None]
 
 
 class Slot:
@@ -93,6 +97,17 @@ class Run:
         self.text = text
         self.function = function
         self.work: Slot | None = None
+        #: The number of the kernel's first site among the program's.
+        self.first_site = 0
+
+    @property
+    def sites(self) -> list[Site]:
+        """The ways in which the run fails. A kernel that equal functions share has the calls of one of them."""
+        if not self.kernel.sites:
+            return []
+        assert self.kernel.source is not None
+        own = dict(zip(calls_of(self.kernel.source.function), calls_of(self.function)))
+        return [(site.call.op.name, site.kind, own.get(site.call, site.call).span) for site in self.kernel.sites]  # type: ignore[attr-defined]
 
     @property
     def outputs(self) -> list[Slot]:
@@ -238,8 +253,10 @@ class Program:
         self.externals: list[ExternalOp] = []
         #: Their places in the text.
         self.places: dict[int, Span | None] = {}
-        #: Whether a run may fail without external code.
+        #: Whether it has functions that may fail.
         self.fails = False
+        #: The ways in which kernels fail.
+        self.sites: list[Site] = []
         self.live_bytes = 0  # the least that any arena could have
         #: The inputs and outputs, by number, that may be the same memory.
         self.in_place: list[tuple[int, int]] = []
@@ -259,9 +276,13 @@ class Program:
         return len(self.params) - 1
 
     @property
-    def status(self) -> int:
-        """Where in the arena a run says how it failed; -1 where it cannot."""
-        return self.arena_bytes - STATUS if self.externals or self.fails else -1
+    def may_fail(self) -> bool:
+        return bool(self.externals or self.sites) or self.fails
+
+    @property
+    def status(self) -> int | None:
+        """Where in the arena a run says how it failed; None where it cannot."""
+        return self.arena_bytes - STATUS if self.may_fail else None
 
 
 def copied_bytes(program: Program) -> int:
@@ -302,6 +323,15 @@ def every(items: Sequence[Instruction]) -> list[Instruction]:
     return out
 
 
+def number_sites(program: Program) -> None:
+    """Give the program all sites of its kernels, and the kernels their numbers."""
+    program.sites = []
+    for item in every(program.run):
+        if isinstance(item, Run):
+            item.first_site = len(program.sites)
+            program.sites += item.sites
+
+
 def take_in(program: Program, region: Program, numbers: Sequence[int]) -> None:
     """Let a program prepare what a region of it needs. `numbers` are those of the region's parameters in the program."""
     slots: dict[int, Slot] = {}
@@ -316,6 +346,6 @@ def take_in(program: Program, region: Program, numbers: Sequence[int]) -> None:
             slot.offset += program.fixed_bytes
     program.fixed_bytes += -(-region.fixed_bytes // 64) * 64
     program.prepare += region.prepare
-    status = STATUS if program.status >= 0 else 0
+    status = STATUS if program.may_fail else 0
     program.arena_bytes = largest(program.arena_bytes - status, region.prepare_bytes) + status
     program.prepare_bytes = max(program.prepare_bytes, region.prepare_bytes)

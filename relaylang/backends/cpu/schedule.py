@@ -220,10 +220,11 @@ class _Maker:
     def _put(self, scope: _Scope, item: Instruction) -> None:
         """Append an instruction: to the prepare list where all that it is given is fixed.
 
-        Some of that is not read: parts of a result that lie in their place.
+        Some of that is not read: parts of a result that lie in their place. What may fail belongs to a run, which reports it.
         """
         inputs = [v.slot for v in item.inputs] if isinstance(item, Run) else []
-        fixed = not isinstance(item, (Branch, Outside, Turns)) and all(id(s) in self.fixed for s in [*inputs, *item.reads()])
+        fails = isinstance(item, (Branch, Outside, Turns)) or (isinstance(item, Run) and item.kernel.sites)
+        fixed = not fails and all(id(s) in self.fixed for s in [*inputs, *item.reads()])
         if fixed and not _reads_sizes(item):
             self.program.prepare.append(item)
             self.fixed.update(id(s) for s in item.outputs)

@@ -79,9 +79,10 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
             code, shapes = region_code.program, region_code.shapes
             packed.region = region_numbers.setdefault(id(region_code), len(regions))
             packed.arena = code.arena_bytes if shapes is None else code.prepare_bytes
-            packed.fixed, packed.status = code.fixed_bytes, code.status
+            packed.fixed, packed.fails = code.fixed_bytes, code.may_fail
             packed.weights = tuple([weights.number(code.constants[name]) for name, _ in code.params])
             assert packed.module is not None
+            packed.sites = tuple(region_code.sites(packed.module))
             packed.takes = specs_of(packed.module["main"].params)
             packed.sizes = 0 if shapes is None else len(shapes.sizes)
             packed.why = () if shapes is None else shapes.conditions(packed.takes)

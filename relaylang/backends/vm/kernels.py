@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.lower import gap
+from relaylang.backends.cpu.origin import calls_of
 from relaylang.backends.cpu.pipeline import lower_module
-from relaylang.backends.cpu.program import Program
+from relaylang.backends.cpu.program import Program, Site
 from relaylang.backends.vm.regions import SIZED, SLICES, STATIC
 from relaylang.backends.vm.sized import sized
 from relaylang.backends.vm.slices import of_slices, slices_of
@@ -54,12 +55,21 @@ class RegionCode:
     """The kernels of a region.
 
     With `slices`, they run once for each slice. `slices` has the bytes from one slice of each input, and of each result, to
-    the next. It has 0 for an input that all slices share.
+    the next. It has 0 for an input that all slices share. `module` is the region.
     """
 
     program: Program
     shapes: Shapes | None = None
     slices: tuple[int, ...] | None = None
+    module: IRModule | None = None
+
+    def sites(self, module: IRModule) -> list[Site]:
+        """The ways in which the kernels fail, with the places of the calls in an equal region."""
+        if module is self.module or self.module is None:
+            return self.program.sites
+        own, other = (calls_of(region["main"]) for region in (self.module, module))
+        spans = {mine.span: theirs.span for mine, theirs in zip(own, other) if mine.span is not None}
+        return [(operator, kind, spans.get(span, span) if span is not None else None) for operator, kind, span in self.program.sites]
 
 
 @dataclass(frozen=True)
@@ -128,6 +138,7 @@ def lower_region(module: IRModule, ways: Collection[str], isa: Isa, calls: Calls
             why = refused.diagnostics[0].title
             continue
         if region_code is not None:
+            region_code.module = module
             return region_code
         why = why or "its code is not the same for all extents"
     return NoCode(why)

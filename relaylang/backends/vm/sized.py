@@ -268,5 +268,6 @@ def _text(program: Program, isa: Isa) -> str:
     """All that the kernels are, as text."""
     emitter = Emitter(isa, threads=False)
     emitter.sizes = "sizes"
+    emitter.begin(program)
     ends = [emitter.sequence("run", program.run), emitter.sequence("prepare", program.prepare)]
     return "\n".join([*(piece.text for piece in emitter.pieces.values()), *ends])

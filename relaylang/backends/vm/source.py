@@ -40,8 +40,9 @@ def about() -> str:
     return json.dumps({"version": VERSION, "instructions": [*[i.name for i in BASE], *[row.name for row in rows()]]})
 
 
-def _batch(number: int, inputs: int, steps: Sequence[int]) -> str:
-    """A function that runs a region's code for each slice. Its count is the region's only size."""
+def _batch(number: int, inputs: int, steps: Sequence[int], status: int | None) -> str:
+    """A function that runs a region's code for each slice. Its count is the region's only size. `status` is where a slice
+    says in the arena how it failed."""
     places = [*(f"in[{n}]" for n in range(inputs)), *(f"out[{n}]" for n in range(len(steps) - inputs))]
     slices = [f"(char*){place} + n * {step}L" for place, step in zip(places, steps)]
     return (
@@ -51,7 +52,7 @@ def _batch(number: int, inputs: int, steps: Sequence[int]) -> str:
         f"    const void* const from[] = {{{', '.join(slices[:inputs]) or '0'}}};\n"
         f"    void* const to[] = {{{', '.join(slices[inputs:])}}};\n"
         f"    slice_{number}(from, to, params, fixed, arena, threads);\n"
-        "    if (r_stopped()) return;\n"
+        f"    if (r_stopped(){f' || *(const int64_t*)(arena + {status})' if status is not None else ''}) return;\n"
         "  }\n}"
     )
 
@@ -86,7 +87,7 @@ class ProgramEmitter(Emitter):
             self.sizes = ""  # weights are prepared before there are any
             parts.append(self.sequence(f"prepare_{n}", region.program.prepare, once=True))
             if region.slices is not None:
-                parts.append(_batch(n, len(region.program.inputs), region.slices))
+                parts.append(_batch(n, len(region.program.inputs), region.slices, region.program.status))
             if region.shapes is not None:
                 parts.append(_shapes(n, region.shapes))
             shapes = f"shapes_{n}" if region.shapes is not None else "0"

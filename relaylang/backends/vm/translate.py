@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from relaylang.backends.cpu.kernel import unsupported
 from relaylang.backends.vm.branches import Branches, Chain
 from relaylang.backends.vm.code import FunctionCode
+from relaylang.backends.vm.contracts import check_contract
 from relaylang.backends.vm.operands import Atom, Coming, Fields, Operands, Value
 from relaylang.backends.vm.operators import external_value, operator_value
 from relaylang.backends.vm.pool import Pool
@@ -177,6 +178,9 @@ class Translation:
 
     def _call(self, variable: Var, call: Call, tail: bool) -> None:
         emit, callee = self.code.emit, call.op
+        if isinstance(callee, GlobalVar):
+            self.pool.function(callee)
+            check_contract(self.operands, call, self.pool.mod[callee.name_hint])
         args = [("t", self._read(a, call)) for a in call.args]
         count = ("#", len(args))
         where: list[tuple[str, int]] = []

@@ -13,6 +13,7 @@ from relaylang.ir import (
     Function,
     If,
     IRModule,
+    Let,
     Tuple,
     Var,
     children,
@@ -63,14 +64,19 @@ def _convert(func: Function, compute: Compute, mod: IRModule, untyped: bool) -> 
         return func
     done: dict[int, Expr] = {}
     loose: set[int] = set()  # nodes with another type than before
+    exact: dict[Var, Var] = {}  # variables of such values
+    # A function's own body may name it, with the type that it had.
+    bound = {id(n.value): n.variable for n in order if isinstance(n, Let) and not isinstance(n.value, Function)}
     for node in order:
         inner = children(node)
         if not inner or isinstance(node, (Var, Op)):
             if untyped and node.checked_type is None and isinstance(node, (Var, Constant)):
                 infer(node, fragment=True, module=mod)
-            done[id(node)] = node
+            done.setdefault(id(node), node)
             continue
         new = rebuild(node, tuple([done[id(c)] for c in inner]))
+        if isinstance(node, Let) and node.variable in exact:
+            new = Let(exact[node.variable], done[id(node.value)], done[id(node.body)], node.span)
         if isinstance(new, Call) and isinstance(new.op, Op) and new.op.name in RULES:
             new = static_call(new) or new
         touched = new is not node or (untyped and isinstance(node, (Call, Tuple)))
@@ -88,6 +94,10 @@ def _convert(func: Function, compute: Compute, mod: IRModule, untyped: bool) -> 
         if new.checked_type != node.checked_type:
             loose.add(id(node))
         done[id(node)] = new
+        variable = bound.get(id(node))
+        if variable is not None and id(node) in loose and new.checked_type is not None:
+            exact[variable] = done[id(variable)] = typed(Var(variable.name_hint, None, variable.span), new.checked_type)
+            loose.add(id(variable))
     result = done[id(func)]
     if isinstance(result, Function) and result is not func and result.ret_type is not None:
         # The result may be known more exactly than its annotation said.

@@ -22,7 +22,7 @@ from relaylang.runtime.budget import Budget, Exhausted
 from relaylang.runtime.external import Parts, part_name, written
 from relaylang.runtime.features import machine_name, why_not
 from relaylang.runtime.files import atomic_write
-from relaylang.runtime.manifest import count, external_records, features, read_externals
+from relaylang.runtime.manifest import count, external_records, fault_kind, features, read_externals
 from relaylang.runtime.params import parse_npz
 from relaylang.runtime.schema import document, flag, maybe, one_of, record, row, several, shown, table, text, whole
 from relaylang.runtime.text import reason
@@ -36,7 +36,7 @@ FORMAT = "relaylang-vm"
 #: Texts of up to so many characters go into the file, so that errors show their lines.
 _TEXT = 1 << 22
 _FUNCTION = ("entry", "end", "params", "captured", "generals", "registers")
-_PACKED = ("inputs", "count", "region", "arena", "fixed", "sizes", "status")
+_PACKED = ("inputs", "count", "region", "arena", "fixed", "sizes")
 _NUMBER = whole(-(1 << 48), 1 << 48)  # `verify` knows the ranges
 _PLACE = whole(-1, 1 << 48)
 _TYPE = row(text, several(_PLACE))
@@ -62,6 +62,8 @@ _MANIFEST = record(
                     "constants": several(count),
                     "why": several(text),
                     "relay": flag,
+                    "fails": flag,
+                    "sites": several(row(text, fault_kind, _PLACE)),
                     "calls": several(_PLACE),
                 }
             )
@@ -124,6 +126,8 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
             "constants": list(p.constants),
             "why": list(p.why),
             "relay": p.module is not None,
+            "fails": p.fails,
+            "sites": [[operator, kind, place(span)] for operator, kind, span in p.sites],
             "calls": [place(call.span) for call in _calls(p.module)],
         }
         for p in program.packed
@@ -249,7 +253,9 @@ def _module(text: bytes) -> IRModule:
 def _kernel(number: int, item: Mapping[str, Any], files: Mapping[str, bytes], span: Callable[[int], Span | None]) -> Packed:
     """The kernel of a row of the manifest. `span` gives the places of its calls."""
     kernel = Packed(item["inputs"], _specs(item["outputs"]), item["count"], takes=_specs(item["takes"]))
-    kernel.region, kernel.arena, kernel.fixed, kernel.sizes, kernel.status = (item[name] for name in _PACKED[2:])
+    kernel.region, kernel.arena, kernel.fixed, kernel.sizes = (item[name] for name in _PACKED[2:])
+    kernel.fails = item["fails"]
+    kernel.sites = tuple((operator, kind, span(place)) for operator, kind, place in item["sites"])
     kernel.weights, kernel.constants, kernel.why = (tuple(item[name]) for name in ("weights", "constants", "why"))
     if item["relay"]:
         kernel.module = _module(files[f"kernel{number}.relay"])

@@ -106,7 +106,7 @@ FAULTS: tuple[str, ...] = (
     "callee",
     "arity",
     "value",
-    "external",
+    "kernel",
     "extents",
 )
 

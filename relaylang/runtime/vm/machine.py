@@ -25,6 +25,7 @@ from relaylang.interpreter.time_limit import OutOfTime, time_limit
 from relaylang.interpreter.values import FunctionValue, Value, short_text
 from relaylang.runtime import interrupts
 from relaylang.runtime.external import Calls
+from relaylang.runtime.failures import STATUS, fault_title
 from relaylang.runtime.library import address_in, connect, function_in, open_library, table_in, unload
 from relaylang.runtime.machine import available_memory, resident_memory, usable_cpus
 from relaylang.runtime.tensors import aligned, at_a_line
@@ -105,7 +106,7 @@ class _Packed(ctypes.Structure):
         ("params", _P),
         ("arena", _L),
         ("sizes", _L),
-        ("status", _L),
+        ("fails", _L),
     ]
 
 
@@ -183,7 +184,7 @@ class Loaded:
         packed = []
         for item in program.packed:
             fixed, params = self._prepared(item)
-            numbers = item.arena, item.sizes, item.status
+            numbers = item.arena, item.sizes, item.fails
             takes = len(specs) + len(item.outputs)
             packed.append(_Packed(item.region, item.inputs, item.count, len(specs), takes, fixed, params, *numbers))
             for dtype, shape in (*item.outputs, *item.takes):
@@ -405,7 +406,9 @@ class Machine:
             host = self.loaded.hosts[number] = Host(item.module, constants, program.target)
         begin = perf_counter_ns()
         try:
-            outputs = host.call(inputs, item.reason(state["asked"], [x.shape for x in inputs]), self.loaded.fallback)
+            # One without results has looked at a call's extents, and gives the error.
+            allowed = self.loaded.fallback or not item.count
+            outputs = host.call(inputs, item.reason(state["asked"], [x.shape for x in inputs]), allowed)
         except RelayError as failed:
             first = failed.diagnostics[0]
             place = first.span or program.place(pc)
@@ -458,10 +461,15 @@ class Machine:
             return RelayError(error("R0401" if name == "arity" else "R0407", "the function cannot be called with these arguments"))
         span = program.place(pc)
         frames = self._frames(function, span, depth)
-        if name == "external":
-            asked = self.state()["asked"]
+        if name == "kernel":
+            word, *numbers = (_L * (STATUS // 8)).from_address(self.state()["asked"])
+            number, said = ctypes.c_int32(word & 0xFFFFFFFF).value, word >> 32
+            if number < 0:
+                operator, kind, place = program.packed[program.operands(pc)[0][1]].sites[said]
+                title = fault_title(operator, kind, numbers)
+                return evaluation_error("R0404", title, place or span, None, self._frames(function, place or span, depth))
             try:
-                self.library.calls.check(asked >> 32, ctypes.c_int32(asked & 0xFFFFFFFF).value)
+                self.library.calls.check(number, said)
             except RelayError as failed:
                 first = failed.diagnostics[0]
                 diagnosed = evaluation_error(first.code, first.title, span, None, frames, first.notes)
@@ -482,7 +490,10 @@ class Machine:
             "arity": ("R0401", "the function takes another number of arguments"),
             "extents": ("R0403", "an operand has other extents than its type says"),
         }.get(name, ("R0404", "the value is of another kind than the program's types say"))
-        return evaluation_error(code, title, span, None, frames)
+        state, notes = self.state(), []
+        if name == "memory" and state["fault"] == fault:
+            notes = [f"asked for: {size_text(state['asked'])}", f"in use: {size_text(state['used'])}"]
+        return evaluation_error(code, title, span, None, frames, notes)
 
     def _memory(self) -> str:
         return f"the program needs more than the {size_text(self._allowed)} that it may use"

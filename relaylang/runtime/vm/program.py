@@ -14,7 +14,7 @@ from relaylang.runtime.manifest import External
 from relaylang.runtime.vm.instructions import Instruction, table
 
 #: The version of files and of machines.
-VERSION = 8
+VERSION = 9
 
 #: The extent of a kernel's result that is computed when the kernel runs.
 UNKNOWN = -1
@@ -46,8 +46,9 @@ class Packed:
 
     `outputs` are its results' types; those of a Relay function are found when it runs. `weights` are the numbers of the
     program's weights that the kernel reads. A kernel of the library with a `module` is for some extents of its inputs.
-    The host evaluates the others. It reads so many numbers (`sizes`) that are computed from these extents. `status` is
-    where the arena says which external code failed, -1 where there is none. `constants` are the numbers of the weights
+    The host evaluates the others. It reads so many numbers (`sizes`) that are computed from these extents. `fails` says
+    whether the arena's end says how a run failed (`relaylang.runtime.manifest.STATUS`), and `sites` in which ways: operators,
+    kinds of faults, places. `constants` are the numbers of the weights
     that the host gives the function behind its inputs. `takes` are the inputs' types of a kernel of the library. A value
     may have other extents, for `?` fits any type. `why` says why the host evaluates it: one reason, or of a kernel of the
     library the conditions of which one failed.
@@ -63,7 +64,8 @@ class Packed:
     module: IRModule | None = None
     constants: tuple[int, ...] = ()
     sizes: int = 0
-    status: int = -1
+    fails: bool = False
+    sites: tuple[tuple[str, str, Span | None], ...] = ()
     takes: tuple[Spec, ...] = ()
     why: tuple[str, ...] = ()
 
@@ -82,7 +84,7 @@ class Packed:
     @property
     def interface(self) -> str:
         """What the library and the file of a program must say alike of a kernel, as JSON."""
-        return json.dumps([self.takes, self.outputs, self.arena, self.fixed, self.sizes, self.status, len(self.weights)])
+        return json.dumps([self.takes, self.outputs, self.arena, self.fixed, self.sizes, self.fails, len(self.weights)])
 
 
 @dataclass

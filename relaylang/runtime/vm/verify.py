@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from relaylang.runtime.manifest import STATUS
+from relaylang.runtime.failures import STATUS
 from relaylang.runtime.vm.instructions import DTYPE_NUMBERS, MASK, TAKE
 from relaylang.runtime.vm.program import UNKNOWN, Spec, VMFunction, VMProgram
 
@@ -58,8 +58,8 @@ def _tables(program: VMProgram) -> None:
             raise ValueError("a kernel needs impossible memory")
         if packed.region < 0 and not packed.why:
             raise ValueError("a kernel in Relay has no reason")
-        if packed.status >= 0 and (not program.externals or packed.status + STATUS > packed.arena):
-            raise ValueError("a kernel has no place for what external code says")
+        if packed.fails and packed.module is None and packed.arena < STATUS:
+            raise ValueError("a kernel has no place for what it says")
         for number in (*packed.weights, *packed.constants):
             _within("weight", number, program.weights)
     for array in program.constants:

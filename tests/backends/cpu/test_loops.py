@@ -101,3 +101,13 @@ def test_the_loop_stands_in_each_text() -> None:
     listing = emit(mod, "loops", isa="generic")
     assert "functions(" in listing and "run_0" in listing
     assert '"name":"tvmgen_default_loops"' in compile_module(mod, QUICK).graph
+
+
+@pytest.mark.parametrize("op", ["sum", "max", "prod", "mean"])
+def test_values_that_are_the_same_along_the_axis(op: str) -> None:
+    """Their names stand in front of the loops over whole groups, and of those over the rest."""
+    for count in (3, 16, 35, 70):
+        text = f"def @main(%x: Tensor[(3, 1), float32]) {{ {op}(broadcast_to(tanh(%x), shape=[3, {count}]), axis=[1]) }}"
+        mod = module(text)
+        x = np.linspace(-1, 1, 3, dtype="float32").reshape(3, 1)
+        np.testing.assert_allclose(compile_module(mod, QUICK).run(x), Evaluator(mod).call("main", [x]), rtol=1e-5)

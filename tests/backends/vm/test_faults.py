@@ -17,6 +17,7 @@ import pytest
 
 from relaylang.backends.vm import compile_vm
 from relaylang.diagnostics import RelayError
+from relaylang.interpreter.memory import size_text
 from relaylang.runtime.artifact import loads, read_sealed, write_sealed
 from relaylang.runtime.external import CODEGENS, Region, codegen
 from tests.backends.vm.test_programs import module
@@ -85,6 +86,26 @@ def test_a_kernel_that_needs_more_memory_than_it_may_use() -> None:
     assert made.run(x) == 250_000
 
 
+def test_a_value_that_is_too_large_leaves_the_session_as_it_was() -> None:
+    made = compile_vm(
+        module("""
+    def @main(%n: int64, %c: Tensor[(2), float32]) {
+      let %z = dyn.zeros(reshape(%n, newshape=[1]), shape=[], dtype="float32");
+      (add(%c, 1f), cumsum(%z)) }
+    """)
+    )
+    session = made.session({"c": 0})
+    for size in (10**11, 10**12):
+        with pytest.raises(RelayError) as failed:
+            session.run(np.int64(size))
+        first = failed.value.diagnostics[0]
+        assert first.code == "R0408" and first.span is not None and first.span.text == "cumsum(%z)"
+        assert first.notes[0] == f"asked for: {size_text(4 * size)}"
+        assert session.state()["c"].tolist() == [0, 0]
+    assert session.run(np.int64(3)).tolist() == [0, 0, 0]
+    assert session.state()["c"].tolist() == [1, 1] and made.fallbacks() == []
+
+
 LOOPS = {
     "a loop": ("def @main(%n: int32, %x: int32) -> int32 { if (less(%n, 1)) { %x } else { @main(subtract(%n, 1), %x) } }", 0),
     "kernels": (
@@ -146,8 +167,8 @@ def test_an_extent_that_a_kernel_of_sizes_knows() -> None:
     """`?` may stand for any extent in a call: the kernel of the callee reads no more than there is."""
     made = compile_vm(
         module("""
-    def @f(%x: Tensor[(?, 3), float32], %r: ref(Tensor[(?, 3), float32])) { add(exp(%x), ref_read(%r)) }
-    def @main(%x: Tensor[(?, ?), float32]) { @f(%x, ref(%x)) }
+    def @f(%r: ref(Tensor[(?, 3), float32])) { exp(ref_read(%r)) }
+    def @main(%x: Tensor[(?, ?), float32]) { @f(ref(%x)) }
     """)
     )
     assert made.run(np.zeros((2, 3), "float32")).tolist() == [[1, 1, 1]] * 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from relaylang.backends.vm import compile_vm
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule
+from relaylang.runtime.vm.executable import load
 from tests.backends.vm.test_programs import module
 
 Run = Callable[[IRModule, tuple[np.ndarray, ...]], Any]
@@ -110,6 +112,7 @@ def test_the_vm_gives_what_the_interpreter_gives(shape: tuple[int, int]) -> None
     assert wanted.shape == (b, t, 3 * t) and made.fallbacks() == []
 
 
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize(
     ("function", "call", "shapes", "said"),
     [
@@ -133,12 +136,46 @@ def test_the_vm_gives_what_the_interpreter_gives(shape: tuple[int, int]) -> None
         ),
     ],
 )
-def test_contradictions_of_inner_calls(function: str, call: str, shapes: list[tuple[int, ...]], said: str) -> None:
+def test_contradictions_of_inner_calls(run: Run, function: str, call: str, shapes: list[tuple[int, ...]], said: str) -> None:
     text = f"def {function}\ndef @main(%x: Tensor[(?, 4), float32], %y: Tensor[(?, 4), float32]) {{\n  {call} }}"
-    args = zeros(*shapes)
     with pytest.raises(RelayError) as wrong:
-        evaluate(module(text), *args)
+        run(module(text), zeros(*shapes))
     (found,) = wrong.value.diagnostics
     assert (found.code, found.title) == ("R0402", said)
     assert found.labels[0].span is not None and found.labels[0].span.line == 3
-    assert evaluate(module(text), *zeros((2, 4), (4, 4) if "2 *" in function else (2, 4))).shape == (2, 4)
+    assert found.notes[-1].startswith("in @main at ")
+    assert run(module(text), zeros((2, 4), (4, 4) if "2 *" in function else (2, 4))).shape == (2, 4)
+
+
+CONTRACT = """
+def @f[n, m](%p: Tensor[(n, m), float32], %q: (Tensor[(m, n + 2 * m), float32], int32), %i: int32) -> Tensor[(n, m), float32] {
+  if (less(%i, 3)) { @f(tanh(%p), %q, add(%i, 1)) } else { %p } }
+def @main(%x: Tensor[(?, ?), float32], %y: Tensor[(?, ?), float32]) { @f(@g(%x), (%y, 2), 0) }
+def @g(%x: Tensor[(?, ?), float32]) -> Tensor[(?, ?), float32] { concatenate((%x, %x)) }
+"""
+
+
+def test_contracts_are_checked_in_code(tmp_path: Path) -> None:
+    """A right call never asks the interpreter, and a wrong one fails in a file and where nothing may fall back, too."""
+    made = compile_vm(module(CONTRACT))
+    made.save(tmp_path / "program.vm")
+    for program in (made, load(tmp_path / "program.vm")):
+        program.loaded.fallback = False
+        assert program.run(*zeros((1, 3), (3, 8))).shape == (2, 3) and program.fallbacks() == []
+        with pytest.raises(RelayError) as wrong:
+            program.run(*zeros((1, 3), (3, 7)))
+        (found,) = wrong.value.diagnostics
+        assert found.title.startswith(
+            "@f: the argument for %q has the shape (3, 7): axis 1 is 7, but `2 * m + n` is 8 (`m` is 3 in %p"
+        )
+        assert found.labels[0].span is not None and found.labels[0].span.text == "@f(@g(%x), (%y, 2), 0)"
+        assert program.run(*zeros((1, 3), (3, 8))).shape == (2, 3)
+
+
+def test_an_equation_of_an_extent_is_solved_by_the_interpreter() -> None:
+    text = """def @f[n](%p: Tensor[(2 * n), float32]) -> Tensor[(2 * n), float32] { %p }
+def @main(%x: Tensor[(?), float32]) { @f(%x) }"""
+    made = compile_vm(module(text))
+    assert made.run(*zeros((4,))).shape == (4,)
+    with pytest.raises(RelayError, match=r"axis 0 is 3, which is no `2 \* n`"):
+        made.run(*zeros((3,)))

@@ -66,3 +66,13 @@ def test_indices_and_one_hot_become_static() -> None:
     new = keeps_meaning(Sequential([made("DynamicToStatic")]), mod)
     assert ops(new) == ["one_hot", "cast", "sparse_to_dense"]
     assert {name for name in relay.ops.OPS if name.startswith("dyn.")} == set(STATIC)
+
+
+def test_shapes_become_known_through_lets() -> None:
+    text = """def @main(%x: Tensor[(2, 3), float32], %y: Tensor[(3, 2), float32]) {
+  let %a = dyn.reshape(%x, shape_of(%y, dtype="int32"), newshape=[]);
+  let %b = dyn.broadcast_to(tanh(%a), shape_of(%a, dtype="int32"), shape=[]);
+  (dyn.reshape(%x, shape_of(%b, dtype="int32"), newshape=[]), %b) }"""
+    new = keeps_meaning(Sequential([made("DynamicToStatic")]), InferType()(relay.parse(text)))
+    assert not any(name.startswith("dyn.") for name in ops(new))
+    assert repr(new["main"].body.checked_type) == "(Tensor[(3, 2), float32], Tensor[(3, 2), float32])"

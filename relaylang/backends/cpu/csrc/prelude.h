@@ -24,6 +24,21 @@
 #pragma GCC diagnostic ignored "-Wtype-limits"
 #pragma GCC diagnostic ignored "-Wdiv-by-zero"
 
+//@ r_failed
+// What a kernel says of its failure becomes what its program says: an error's number below 0, and the number of the site.
+static void r_failed(int64_t* status, int64_t error, int64_t first) {
+  status[0] = (int64_t)((uint64_t)(first + status[0] - 1) << 32 | (uint32_t)-error);
+}
+
+//@ r_said
+// Pass on how kernels failed, with the number of their first site. Returns an error's number, `external` for other code's.
+static int32_t r_said(int64_t* status, const void* said, int64_t first, int32_t external) {
+  memcpy(status, said, 64);
+  if ((int32_t)status[0] > 0) return external;
+  status[0] += (int64_t)((uint64_t)first << 32);
+  return -(int32_t)status[0];
+}
+
 //@ r_whole_i32 r_whole_i32_float32 r_whole_i32_float64
 // A float cut to a whole number; the least one where it does not fit, as x86's instructions have it. Compilers take a
 // conversion that does not fit for anything, so none reaches them. Nor does a fraction: gcc 12 takes a conversion to an

@@ -93,24 +93,29 @@ def reduce_rows(kernel: Kernel, data: Tensor, kind: str, acc_dtype: str, kept: S
     def add(nest: Nest, acc: ir.Local, last: Index, place: Index) -> None:
         nest.reduce(Buf(acc.name, (lanes,), acc_dtype), place, both, data.at(nest, [*index, last]).cast(acc_dtype))
 
+    def run(nest: Nest) -> None:
+        loops = nest.build(fixed=rows)
+        # Values that are the same along the axis have names in front of the loops, and other loops have the same names.
+        body.extend([ir.Block(loops)] if any(isinstance(stmt, ir.Let) for stmt in loops) else loops)
+
     bulk, rest = divmod(length, groups * lanes)
     if bulk != 0:
         nest = Nest([*kept, bulk, lanes])
         for n, acc in enumerate(accs):
             add(nest, acc, affine({rows: groups * lanes, rows + 1: 1}, n * lanes), variable(rows + 1))
-        body += nest.build(fixed=rows)
+        run(nest)
     if groups > 1:
         body.append(ir.loop("l", 0, lanes, [ir.Reduce(both, "acc", lane, ir.load(acc, lane)) for acc in accs[1:]]))
     first = bulk * groups * lanes
     if groups > 1 and rest >= lanes:
         nest = Nest([*kept, rest // lanes, lanes])
         add(nest, accs[0], affine({rows: lanes, rows + 1: 1}, first), variable(rows + 1))
-        body += nest.build(fixed=rows)
+        run(nest)
         first, rest = first + rest // lanes * lanes, rest % lanes
     if rest != 0:
         nest = Nest([*kept, rest])
         add(nest, accs[0], variable(rows) + first, variable(rows))
-        body += nest.build(fixed=rows)
+        run(nest)
     half = lanes // 2
     while half:
         body.append(ir.loop("l", 0, half, [ir.Reduce(both, "acc", lane, ir.load(accs[0], lane + half))]))

@@ -1,7 +1,8 @@
 """Writing to places, running sums, and operators on coordinates.
 
-An index outside its tensor is an error in the interpreter. Here its write is left out, and its read comes from the
-nearest element. Compiled code never touches memory that is not its own.
+An index outside its tensor is an error. Operators that write rows look at all their indices first, and fail as the
+interpreter does; others leave the write out, and a read comes from the nearest element. Compiled code never touches memory
+that is not its own.
 """
 
 from __future__ import annotations
@@ -87,6 +88,11 @@ def within(place: ir.Expr, extent: int) -> ir.Expr:
     return (place >= 0) & (place < extent)
 
 
+def outside(place: ir.Expr, extent: int) -> ir.Expr:
+    """Whether a place lies behind either end of an axis."""
+    return (place < 0) | (place >= extent)
+
+
 def counted(b: Builder, name: str, place: ir.Expr, extent: int) -> ir.Var:
     """A place of an axis; a negative one counts from the end."""
     k = b.var(name, ir.cast(place, ir.INDEX))
@@ -113,11 +119,14 @@ def _scatter_elements(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -
     axis = axis_of(call.attrs.axis, len(data.shape))
     out = target_of(kernel, sink)
     kernel.copy(data, out)
+    extent = data.shape[axis]
     b = Builder()
     with b.loops("i", indices.shape) as index:
-        k = counted(b, "k", ir.load(indices, *index), data.shape[axis])
-        with b.when(within(k, data.shape[axis])):
-            _update(b, call.attrs.reduction, out, ir.load(updates, *index), *index[:axis], k, *index[axis + 1 :])
+        k = counted(b, "k", ir.load(indices, *index), extent)
+        kernel.fails(b, call, "index", outside(k, extent), k, extent)
+    with b.when(kernel.sound), b.loops("i", indices.shape) as index:
+        k = counted(b, "k", ir.load(indices, *index), extent)
+        _update(b, call.attrs.reduction, out, ir.load(updates, *index), *index[:axis], k, *index[axis + 1 :])
     kernel.stage(body=b.body)
     pass_on(kernel, sink, out)
 
@@ -138,9 +147,14 @@ def _scatter_nd(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None
     depth, count = indices.shape[0], math.prod(indices.shape[1:])
     row = math.prod(data.shape[depth:])
     b = Builder()
-    with b.loop("p", count) as p:
-        at, inside = _offset_of(b, [ir.load(indices, p + d * count) for d in range(depth)], data.shape)
-        with b.when(inside), b.loop("i", row) as i:
+    for d, extent in enumerate(data.shape[:depth]):
+        with b.loop("p", count) as p:
+            k = b.let("k", ir.cast(ir.load(indices, p + d * count), ir.INDEX))
+            kernel.fails(b, call, "index", outside(k, extent), k, extent)
+    with b.when(kernel.sound), b.loop("p", count) as p:
+        places = [b.let(f"k{d}", ir.cast(ir.load(indices, p + d * count), ir.INDEX)) for d in range(depth)]
+        at = sum((k * step for k, step in zip(places, strides_of(data.shape))), ir.number(0))
+        with b.loop("i", row) as i:
             _update(b, call.attrs.mode, out, ir.load(updates, p * row + i), at + i)
     kernel.stage(body=b.body)
     pass_on(kernel, sink, out)
@@ -168,11 +182,15 @@ def _strided_set(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> Non
     if len(v.shape) != len(data.shape):
         raise unsupported("strided_set of a tensor of another rank cannot be compiled", call)
     b = Builder()
-    counts, firsts, steps = [], [], []
-    for d, n in enumerate(data.shape):
+    steps = []
+    for d in range(len(data.shape)):
+        steps.append(b.let(f"s{d}", ir.cast(ir.load(strides, d), ir.INDEX) if d < strides.size else 1))
+        if d < strides.size:
+            kernel.fails(b, call, "stride", steps[d].eq(0))
+    firsts = []
+    for d, (n, step) in enumerate(zip(data.shape, steps)):
         # Python's slices: a negative place counts from the end; then the place is clamped to the axis. A slice that
         # goes backwards begins at the last element at most. It ends before the first one at least.
-        step = b.let(f"s{d}", ir.cast(ir.load(strides, d), ir.INDEX) if d < strides.size else 1)
         back = ir.cast(step < 0, ir.INDEX)
         ends = []
         for name, source, limits in (("b", begin, (0, n - 1)), ("e", end, (n, -1))):
@@ -183,11 +201,11 @@ def _strided_set(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> Non
                 ends.append(b.let(f"{name}{d}", ir.select(step < 0, ir.expr(limits[1]), ir.expr(limits[0]))))
         way = b.let(f"way{d}", ir.select(step < 0, ends[0] - ends[1], ends[1] - ends[0]))
         some = (way > 0) & step.ne(0)
-        count = ir.select(some, (way - 1) // ir.select(step < 0, -step, step) + 1, ir.number(0))
-        counts.append(b.let(f"n{d}", ir.minimum(count, v.shape[d])))
+        count = b.let(f"n{d}", ir.select(some, (way - 1) // ir.select(step < 0, -step, step) + 1, ir.number(0)))
+        first = ir.cast(ir.load(begin, d), ir.INDEX) if d < begin.size else ends[0]
+        kernel.fails(b, call, "slice", count.ne(v.shape[d]), first, n, count, v.shape[d])
         firsts.append(ends[0])
-        steps.append(step)
-    with b.loops("i", counts) as index:
+    with b.when(kernel.sound), b.loops("i", v.shape) as index:
         b.store(out, ir.load(v, *index), *(first + i * step for i, first, step in zip(index, firsts, steps)))
     kernel.stage(body=b.body)
     pass_on(kernel, sink, out)

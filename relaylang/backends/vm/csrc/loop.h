@@ -405,14 +405,10 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
       for (n = 0; n < k->outputs; n++) R_DROP(m->scratch[n]);
       goto paused;
     }
-    if (k->status >= 0) {
-      int32_t failed[2];
-      memcpy(failed, m->arena + k->status, sizeof failed);
-      if (failed[0]) {
-        m->asked = (int64_t)failed[0] << 32 | (uint32_t)failed[1];
-        for (n = 0; n < k->outputs; n++) R_DROP(m->scratch[n]);
-        FAIL(R_FAULT_EXTERNAL);
-      }
+    if (k->fails && *(const int64_t*)(m->arena + arena - 64)) {
+      m->asked = (int64_t)(uintptr_t)(m->arena + arena - 64);
+      for (n = 0; n < k->outputs; n++) R_DROP(m->scratch[n]);
+      FAIL(R_FAULT_KERNEL);
     }
     at += k->inputs;
     for (n = 0; n < k->outputs; n++) PUT(at[n], m->scratch[n]);

@@ -25,7 +25,7 @@ typedef struct { r_object head; char* data; r_object* base; int64_t bytes; int64
 typedef struct r_block { struct r_block *next, *before; void* memory; int64_t size; } r_block;
 
 enum { R_FAULT_NONE, R_FAULT_MATCH, R_FAULT_DIVISION, R_FAULT_SHIFT, R_FAULT_POWER, R_FAULT_MEMORY, R_FAULT_EMPTY, R_FAULT_CALLEE,
-       R_FAULT_ARITY, R_FAULT_VALUE, R_FAULT_EXTERNAL,
+       R_FAULT_ARITY, R_FAULT_VALUE, R_FAULT_KERNEL,
        R_FAULT_EXTENTS };
 enum { R_DONE, R_PAUSE, R_HOST, R_FAULT };
 
@@ -33,8 +33,8 @@ typedef struct { int32_t entry, params, captured, generals, registers; } r_funct
 typedef struct { int32_t dtype, rank; int64_t bytes; int64_t first; } r_spec;
 // A kernel: its region of the library (-1: the host computes it), its operands, the first spec of its results, and how many
 // numbers it reads that are computed from the extents of its inputs. A spec's `bytes` leave out extents that are not known.
-// `takes` is the first spec of its operands, -1 where these may have any extents.
-typedef struct { int32_t region, inputs, outputs, spec, takes; const char* fixed; const void* const* params; int64_t arena, sizes, status; } r_packed;
+// A kernel that `fails` says how in the last 64 bytes of the arena. `takes` is the first spec of its operands, -1 where these may have any extents.
+typedef struct { int32_t region, inputs, outputs, spec, takes; const char* fixed; const void* const* params; int64_t arena, sizes, fails; } r_packed;
 typedef struct {
   const int32_t* code;
   const r_function* functions;
