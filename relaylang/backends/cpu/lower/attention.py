@@ -250,21 +250,56 @@ class _Unit:
         row, base = len(self.outer) - self.across, b.let("base", self._base(n, r0))
         b.let("v", ir.address(scores, c0 * -self.block - base, written=True))
 
-        def nest(row: int, key: int, *count: int) -> Nest:
-            """The loops, of which those of rows and keys have these numbers."""
+        def nest(row: int, key: int, first: ir.Expr, end: ir.Expr, count: Sequence[int], square: ir.Load | None = None) -> Nest:
+            """The loops of keys from `first` to `end`, of which those of rows and keys have these numbers."""
             buf, form = Buf("v", self.values.scores.shape, "float32"), affine({key: self.block, row: 1})
-            made = self._nest(n, {row: (base, base + (count[0] if count else rn), *count), key: (c0, c0 + cn)}, row < key)
+            bounds: Bounds = {row: (base, base + (count[0] if count else rn), *count[:1]), key: (first, end, *count[1:])}
+            made = self._nest(n, bounds, row < key)
+            if square is not None:
+                made.replaced[square.buffer] = ir.Load("mask", form, "float32")
             made.store(buf, form, self._score(made, row, key, lambda nest, _: nest.load(buf, form)))
             return made
 
         def emit(*count: int) -> ir.Body:
-            made = nest(row + 1, row, *count)
+            made = nest(row + 1, row, c0, c0 + cn, count)
             loads = [n for n in made.reachable() if isinstance(n, ir.Load) and n.buffer != "v" and n.index.type == ir.INDEX]
             # Masks that lie in lines of keys are read along these.
-            across = any(terms_of(n.index).get(row + 1, 0) not in (0, 1) for n in loads)
-            return self.kernel.statements(nest(row, row + 1, *count) if across else made)
+            across = [n for n in loads if terms_of(n.index).get(row + 1, 0) not in (0, 1)]
+            if not across:
+                return self.kernel.statements(made)
+            alone = sum(n.buffer == across[0].buffer for n in loads) == len(across) == 1
+            if (
+                not count
+                or count[0] % self.lanes
+                or not alone
+                or across[0].type != "float32"
+                or terms_of(across[0].index).get(row) != 1
+            ):
+                return self.kernel.statements(nest(row, row + 1, c0, c0 + cn, count))
+            b = Builder()
+            full = b.let("full", cn // self.lanes * self.lanes)
+            with b.loop("k", 0, full, step=self.lanes) as k:
+                first = b.let("k0", c0 + k)
+                self._turn_mask(b, across[0], n, base, first)
+                b.add(*self.kernel.statements(nest(row + 1, row, first, first + self.lanes, (*count, self.lanes), across[0])))
+            b.add(*self.kernel.statements(nest(row, row + 1, c0 + full, c0 + cn, count)))
+            return b.body
 
         b.add(*self._for_rows(rn, emit))
+
+    def _turn_mask(self, b: Builder, mask: ir.Load, n: ir.Expr, base: ir.Expr, first: ir.Expr) -> None:
+        """Let `mask` have the mask of a block of rows and of so many keys from `first` on as vectors have lanes."""
+        row = len(self.outer) - self.across
+        factors, place = terms_of(mask.index), first + const_of(mask.index)
+        for d, number in enumerate((*digits(n, self.outer)[:row], None, base)):
+            place = place if number is None else place + number * factors.get(d, 0)
+        apart = ir.number(factors[row + 1])
+        square = b.local("square", "float32", [self.lanes * self.block])
+        source = b.let("source", ir.Address(mask.buffer, place, "const float32*"))
+        for v in range(self.vectors):
+            low = v * self.lanes
+            b.call(self.turn, ir.address(source, apart * low), apart, ir.address(square, low, written=True), ir.number(self.block))
+        b.let("mask", ir.address(square, first * -self.block - base))
 
     def _base(self, n: ir.Expr, r0: ir.Expr) -> ir.Expr:
         """The number of a unit's first row in the scores."""
