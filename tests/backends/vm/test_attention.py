@@ -46,7 +46,8 @@ def test_attention_of_open_extents(grouped: bool) -> None:
 
 
 MASKED = """#[version = "0.0.5"]
-def @main(%q: Tensor[(?, ?, 8), float32], %k: Tensor[(?, ?, 8), float32], %v: Tensor[(?, ?, 8), float32], %m: Tensor[(?, ?), float32]) {
+def @main(%q: Tensor[(?, ?, 8), float32], %k: Tensor[(?, ?, 8), float32], %v: Tensor[(?, ?, 8), float32],
+          %m: Tensor[(?, ?), float32]) {
   let %a = multiply(nn.batch_matmul(%q, %k, transpose_b=True), 0.35f);
   nn.batch_matmul(nn.softmax(add(%a, %m), axis=-1), %v, transpose_b=False)
 }"""

@@ -229,10 +229,10 @@ def mask_bound(form: Attention) -> float | None:
             return None
         parts = [arg for arg in node.args if arg in computed]
         others = [arg for arg in node.args if arg not in computed]
-        if len(parts) != 1 or (is_call(node, "where") and node.args[0] in computed):
+        if len(parts) != 1:
             return None
-        if is_call(node, "where") and not masks and isinstance(others[1], Constant) and others[1].data.size == 1:
-            number = float(others[1].data.item())
+        if is_call(node, "where") and not masks and isinstance(others[-1], Constant) and others[-1].data.size == 1:
+            number = float(others[-1].data.item())
             bound = number if _MASKED < number <= _LEAST_MASK else bound
         masks |= is_call(node, "where") or (is_call(node, "add", "subtract", "minimum") and shape_of(others[0]) != ())
         node = parts[0]
