@@ -391,7 +391,7 @@ class Nest:
         vector = not self.updates and all(offset.type == ir.INDEX and inner in terms_of(offset) for _, offset, _, _ in self.reductions)
         last = len(keep) - 1
         # A few neighbours are written out: the loop around them has vectors, which compilers interleave.
-        few = inner >= 0 and surely_less(extents[inner], _FEW + 1)
+        few = inner >= 0 and not isinstance(extents[inner], Size) and extents[inner] <= _FEW
         short = vector and last > fixed and inner not in self._scaled and few and not self.reductions
         for p in range(last, fixed - 1, -1):
             d = keep[p]

@@ -37,8 +37,9 @@ class Sizes:
     def __init__(self, numbers: Sequence[int]) -> None:
         self.inferring = False
         self.equal: dict[tuple[str, str], tuple[int, int]] = {}
-        #: answers that hold of the numbers, as C
+        #: answers that the kernel checks, as C
         self.assumed: dict[str, None] = {}
+        self._answers: dict[str, bool] = {}
         #: of each atom: its least and its greatest value, and its number
         self.atoms: dict[str, tuple[int, int | None, int]] = {}
         #: what cost models take each atom for
@@ -58,11 +59,13 @@ class Sizes:
         """Forget all assumptions."""
         self.equal.clear()
         self.assumed.clear()
+        self._answers.clear()
 
     def assume(self, condition: str, holds: bool) -> bool:
-        """Take the answer of the numbers for granted."""
-        self.assumed.setdefault(condition if holds else f"!({condition})")
-        return holds
+        """Take an answer for granted: the first that was asked for."""
+        answer = self._answers.setdefault(condition, holds)
+        self.assumed.setdefault(condition if answer else f"!({condition})")
+        return answer
 
     def atom(self, text: str, low: int, high: int | None, number: int, likely: int, *parts: int) -> Size:
         """A size with a text of its own, made of others."""
@@ -277,6 +280,12 @@ def _less(one: int, two: int, more: int) -> bool:
         return False
     sizes = one.sizes if isinstance(one, Size) else two.sizes  # type: ignore[attr-defined]
     return sizes.assume(f"{one} < {two + more}", number_of(one) < number_of(two + more))  # type: ignore[no-any-return]
+
+
+def take_inside(end: int, extent: int) -> None:
+    """Let a size be at most a known extent, whatever its number is."""
+    if isinstance(end, Size) and not isinstance(extent, Size) and not surely_less(extent, end) and not surely_less(end, extent + 1):
+        end.sizes.assume(f"{end} < {extent + 1}", True)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from relaylang.diagnostics.source import Span
 from relaylang.interpreter.compute import compute
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleGetItem, TupleType, Type, Var
 from relaylang.ir.tensors import static_shape
-from relaylang.kernels.sizes import Comparison, Size, equals, has_sizes, largest, less, opposite, smallest
+from relaylang.kernels.sizes import Comparison, Size, equals, has_sizes, largest, less, opposite, smallest, take_inside
 from relaylang.ops import get
 from relaylang.ops.record import Op, OpPattern
 from relaylang.rules.dynamic_to_static import RULES, static_call
@@ -249,7 +249,13 @@ def static_form(call: Call, elements: Elements) -> Call | None:
     if call.op.name not in DYNAMIC:
         return call
     shapes = shapes_in(call)
-    return static_call(call, [elements.of(a) if isinstance(a, Constant) or n in shapes else None for n, a in enumerate(call.args)])
+    values = [elements.of(a) if isinstance(a, Constant) or n in shapes else None for n, a in enumerate(call.args)]
+    data, ends = call.args[0].checked_type, values[2] if call.op.name == "dyn.strided_slice" else None
+    if isinstance(data, TensorType) and ends is not None:
+        # Programs cut tables, such as those of positions, to the rows that they need.
+        for end, extent in zip(ends, data.shape):
+            take_inside(end, extent)  # type: ignore[arg-type]
+    return static_call(call, values)
 
 
 def range_type(call: Call, ty: Type | None, elements: Elements) -> TensorType | None:
