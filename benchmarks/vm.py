@@ -1,6 +1,6 @@
 """Times of programs with control flow on the VM, beside the interpreter and TVM 0.16's VM: `make bench-vm`.
 
-Encoders of open batch and sequence, recurrent layers of open length and batch, and a decoder's steps run beside onnxruntime.
+Encoders of open batch and sequence, recurrent layers of open length and batch, and decoders' steps run beside onnxruntime.
 
 RELAY_ORACLE names a Python with TVM 0.16, and RELAY_ORACLE_TARGET its target for this processor.
 `--write` writes the tables to benchmarks/results/vm.md. Tables that are not measured stay there as they are.
@@ -23,7 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
+from benchmarks.decoders import decoders
 from benchmarks.machine import model
+from benchmarks.timing import best, paired, peer_session
 
 RESULTS = Path(__file__).parent / "results" / "vm.md"
 LISTS = """
@@ -126,16 +128,6 @@ def arguments(spec: list[Any]) -> list[np.ndarray]:
     """The arguments of @main, the same in both processes."""
     rng = np.random.default_rng(0)
     return [np.int32(s) if isinstance(s, int) else (rng.standard_normal(s) / 12).astype("float32") for s in spec]
-
-
-def best(run: Callable[[], Any], seconds: float = 0.4) -> float:
-    """The least time of a run (ms)."""
-    found, end = float("inf"), time.perf_counter() + seconds
-    while time.perf_counter() < end or found == float("inf"):
-        begin = time.perf_counter()
-        run()
-        found = min(found, time.perf_counter() - begin)
-    return found * 1e3
 
 
 def peer() -> None:
@@ -257,24 +249,6 @@ def encoder(layers: int, width: int) -> tuple[str, dict[str, np.ndarray]]:
     return f"{head} {{\n" + "\n".join([*lines, f"  {x} }}"]), weights
 
 
-def peer_session(network: Any) -> Any:
-    """A session of onnxruntime for an ONNX model, with one thread."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    return onnxruntime.InferenceSession(network.SerializeToString(), options, providers=["CPUExecutionProvider"])
-
-
-def paired(ours: Callable[[], Any], theirs: Callable[[], Any]) -> tuple[float, float, float]:
-    """The median of the ratios of times in turns, since the clock of the processor changes; and its two times (ms)."""
-    ratios = []
-    for _ in range(7):
-        own, other = best(ours, 0.1), best(theirs, 0.1)
-        ratios.append((own / other, own, other))
-    return sorted(ratios)[len(ratios) // 2]
-
-
 def encoders() -> list[str]:
     """The rows of encoders, beside onnxruntime on their export. Both have one thread."""
     import relaylang as relay
@@ -345,59 +319,6 @@ def recurrent() -> list[str]:
     return lines
 
 
-def decoder() -> list[str]:
-    """The row of examples/decoder: a step of text with its cache, beside onnxruntime on the step's export. Both have one thread."""
-    import relaylang as relay
-    from examples.decoder import generate
-    from relaylang.export.onnx import export_onnx
-    from relaylang.ir.binding import bind_params
-
-    mod = relay.parse((generate.HERE / "decoder.relay").read_text())
-    mod = relay.transform.FoldConstant()(relay.transform.InferType()(bind_params(mod, generate.weights())))
-    session, count = generate.session("c -num-threads=1"), 64
-    tokens = [np.array(t, np.int32) for t in np.random.default_rng(0).integers(32, 127, count)]
-    places = [np.array(p, np.int32) for p in range(count)]
-    peer_step = bound_step(peer_session(export_onnx(mod)), len(generate.STATE))
-
-    def ours() -> list[np.ndarray]:
-        return [session.run(token=token, position=place) for token, place in zip(tokens, places)]
-
-    def theirs() -> list[np.ndarray]:
-        return [peer_step(token, place) for token, place in zip(tokens, places)]
-
-    np.testing.assert_allclose(ours(), theirs(), rtol=1e-3, atol=1e-4)
-    ratio, own, other = paired(ours, theirs)
-    head = "| decoder with cache | steps | session, a step (ms) | onnxruntime, a step (ms) | ratio |"
-    return [head, "|---|---|---|---|---|", f"| 2 layers of 96 | {count} | {own / count:.4f} | {other / count:.4f} | {ratio:.2f} |"]
-
-
-def bound_step(session: Any, states: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """A decoder's step in onnxruntime. Two sets of buffers hold the states in turns, so that no step makes arrays for them."""
-    from onnxruntime import OrtValue
-
-    inputs, outputs = session.get_inputs(), session.get_outputs()
-    free, held = inputs[: len(inputs) - states], inputs[len(inputs) - states :]
-    values = [OrtValue.ortvalue_from_numpy(np.zeros(i.shape, np.int32)) for i in free]
-    scores = OrtValue.ortvalue_from_numpy(np.zeros(outputs[0].shape, np.float32))
-    sets = [[OrtValue.ortvalue_from_numpy(np.zeros(i.shape, np.float32)) for i in held] for _ in range(2)]
-    bindings = []
-    for before, after in (sets, reversed(sets)):
-        binding = session.io_binding()
-        for value, info in zip([*values, *before], inputs):
-            binding.bind_ortvalue_input(info.name, value)
-        for value, info in zip([scores, *after], outputs):
-            binding.bind_ortvalue_output(info.name, value)
-        bindings.append(binding)
-
-    def step(token: np.ndarray, position: np.ndarray) -> np.ndarray:
-        for value, array in zip(values, (token, position)):
-            value.update_inplace(array)
-        session.run_with_iobinding(bindings[position % 2])
-        return scores.numpy().copy()
-
-    return step
-
-
 def programs() -> list[str]:
     """The rows of programs with control flow, beside the interpreter and TVM's VM."""
     import relaylang as relay
@@ -433,7 +354,7 @@ TABLES: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "networks": ("network", unknown),
     "encoders": ("encoder", encoders),
     "recurrent": ("bidirectional layers", recurrent),
-    "decoder": ("decoder with cache", decoder),
+    "decoder": ("decoder with cache", decoders),
 }
 
 

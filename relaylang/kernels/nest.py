@@ -86,6 +86,8 @@ class Nest:
         self._nodes: dict[tuple[Any, ...], Scalar] = {}
         #: The loops in which variables get their values that are set by hand.
         self.set_in: dict[str, int] = {}
+        #: What stands for all elements of some buffers, by their names.
+        self.replaced: dict[str, Scalar] = {}
         #: What tensors have at an index, each worked out once: (tensor, index) -> element.
         self.elements: dict[tuple[Any, ...], Scalar] = {}
         self.stores: list[tuple[Buf, Index, Scalar]] = []
@@ -131,6 +133,8 @@ class Nest:
         """The element at an offset; 0 where the buffer has none, which a selection may ask for and not use."""
         if buf.size == 0:
             return self.const(0, buf.dtype)
+        if buf.name in self.replaced:
+            return self.replaced[buf.name]
         return ir.Load(buf.name, offset, buf.dtype)
 
     # -- index arithmetic --------------------------------------------------------------------------------------------

@@ -220,8 +220,8 @@ def qnn_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
     out_dtype(attrs, DENSE_RESULTS, ctx)
     need_scalar(types, 2, "int32", ctx)
     need_scalar(types, 4, "float32", ctx)
-    per_channel(types, 5, "float32", attrs.units, ctx)
     weight = tensor(types, 1, ctx)
+    per_channel(types, 5, "float32", weight.shape[0] if weight.shape and attrs.units is None else attrs.units, ctx)
     if weight.shape:
         one_or_each(types, 3, weight.shape[0], "zero points", ctx)
     return dense(types, attrs, ctx)

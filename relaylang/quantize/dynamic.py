@@ -56,9 +56,8 @@ def quantize_dynamic(
         x = new.args[0]
         if id(x) not in rounded:
             rounded[id(x)] = x, *_rounded(x)
-        return _dense(
-            new, *rounded[id(x)][1:], quantized_weight(Layer("", old, Role.PRODUCT, [], weight), Scale(1.0, 0, "int8"), None, config)
-        )
+        whole = quantized_weight(Layer("", old, Role.PRODUCT, [], weight), Scale(1.0, 0, "int8"), None, config)
+        return _dense(*rounded[id(x)][1:], whole)
 
     changed = per_function(prepared, lambda f: forget_stale_types(rewrite(f, put)))
     if not count:
@@ -73,12 +72,12 @@ def _rounded(x: Expr) -> tuple[Expr, Expr]:
     return op_call("qnn.quantize", [x, scale, scalar(0, "int32")], axis=-1, out_dtype="int8"), scale
 
 
-def _dense(call: Call, ints: Expr, scale: Expr, weight: Any) -> Expr:
+def _dense(ints: Expr, scale: Expr, weight: Any) -> Expr:
     """A product of rounded data and whole weights."""
     zero = scalar(0, "int32")
     scales = typed_constant(weight.scales)
-    attrs: Any = call.attrs
-    sums = op_call("qnn.dense", [ints, typed_constant(weight.ints), zero, zero, scale, scales], units=attrs.units, out_dtype="int32")
+    operands = [ints, typed_constant(weight.ints), zero, zero, scale, scales]
+    sums = op_call("qnn.dense", operands, units=len(weight.ints), out_dtype="int32")
     real = op_call("cast", [sums], dtype="float32")
     return op_call("multiply", [real, op_call("multiply", [scale, scales])])
 

@@ -68,6 +68,14 @@ def test_attention_over_any_number_of_rows() -> None:
         assert decibels(wanted, np.asarray(run(x))) > 30
 
 
+def test_a_dense_layer_without_units() -> None:
+    mod, params = module(ATTENTION.replace(", units=32", ""))
+    x = np.random.default_rng(1).normal(size=(5, 32)).astype("float32")
+    named, _ = module(ATTENTION)
+    got, want = (relay.evaluate(quantize_dynamic(m, params), x) for m in (mod, named))
+    np.testing.assert_array_equal(got, want)
+
+
 def test_weights_that_are_not_finite() -> None:
     mod, params = module("def @main(%x: Tensor[(2, 8), float32], %w: Tensor[(4, 8), float32]) { nn.dense(%x, %w, units=4) }")
     params["w"][1, 2] = np.inf

@@ -396,3 +396,15 @@ def test_products_side_by_side_that_share_a_weight_are_quantised() -> None:
     params = {"w": np.eye(8, dtype="float32")}
     quantization = StaticQuantization(IRModule.from_expr(relay.Function([x, w], both)), params)
     assert [layer.head.op.name for layer in quantization.plan.layers].count("nn.dense") == 2
+
+
+def test_dense_layers_without_units() -> None:
+    params = "%x: Tensor[(4, 32), float32], %w: Tensor[(64, 32), float32], %v: Tensor[(8, 64), float32]"
+    text = f"def @main({params})" + " {{ nn.dense(nn.relu(nn.dense(%x, %w{})), %v{}) }}"
+    rng = np.random.default_rng(0)
+    x, w, v = (rng.standard_normal(shape).astype("float32") for shape in ((4, 32), (64, 32), (8, 64)))
+    results = []
+    for units in (("", ""), (", units=64", ", units=8")):
+        mod = relay.transform.InferType()(relay.parse(text.format(*units)))
+        results.append(relay.evaluate(quantize_static(mod, {"w": w, "v": v}, [{"x": x}]), x))
+    np.testing.assert_array_equal(*results)

@@ -54,8 +54,8 @@ class Tiling:
     """A block of `vectors` of columns by `rows` rows, in registers.
 
     A line has `tiles` blocks: the first `full` of `rows` rows, the others of `less` rows. They are shared out to `segments`
-    evenly. A line whose length is a size has `blocks` for each segment, and the last block has the rows that are left. A unit
-    of work takes a segment, or `lines` whole lines. The sum is taken in parts of about `part` steps.
+    evenly. A line whose length is a size has up to `blocks` for each segment, and the last block has the rows that are left. A
+    unit of work takes a segment, or `lines` whole lines. The sum is taken in parts of about `part` steps.
     """
 
     vectors: int

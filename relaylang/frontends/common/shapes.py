@@ -68,9 +68,12 @@ def _all_joined(left: Sequence[Type], right: Sequence[Type]) -> list[Type] | Non
 def numbers_for(have: Sequence[Dim], wanted: Sequence[Dim]) -> list[int] | None:
     """The numbers of `newshape` that turn one shape into another: 0 keeps an extent, -1 finds one, -3 joins two, -4 splits one.
 
-    None where there are none, and where an extent is `?` or 0.
+    One extent that is wanted may be -1, which is found. None where there are no such numbers, and where an extent is `?` or 0.
     """
-    if max(len(have), len(wanted)) > _MOST_AXES or not all(isinstance(d, TypeVar) or (is_static(d) and d > 0) for d in wanted):
+    open_axes = [d for d in wanted if is_static(d) and d == -1]
+    if max(len(have), len(wanted)) > _MOST_AXES or len(open_axes) > 1:
+        return None
+    if not all(isinstance(d, TypeVar) or (is_static(d) and (d > 0 or d == -1)) for d in wanted):
         return None
     # (axes of `wanted` that are done, axes of `have` that are used, the numbers)
     stack: list[tuple[int, int, tuple[int, ...]]] = [(0, 0, ())]
@@ -84,9 +87,12 @@ def numbers_for(have: Sequence[Dim], wanted: Sequence[Dim]) -> list[int] | None:
             continue
         seen.add(state)
         dim, here = wanted[done], have[used : used + 2]
-        if -1 not in numbers:
+        if is_static(dim) and dim == -1:
             stack.append((done + 1, used + 1, (*numbers, -1)))
-        if here and done + 1 < len(wanted) and _product(wanted[done : done + 2]) == here[0]:
+            continue
+        if -1 not in numbers and not open_axes:
+            stack.append((done + 1, used + 1, (*numbers, -1)))
+        if here and done + 1 < len(wanted) and wanted[done + 1] != -1 and _product(wanted[done : done + 2]) == here[0]:
             left, right = (int(d) if is_static(d) else -1 for d in wanted[done : done + 2])
             if (left, right) != (-1, -1):
                 stack.append((done + 2, used + 1, (*numbers, -4, left, right)))

@@ -18,6 +18,12 @@ MASKS = {
     "places": (", %m: Tensor[({T}, {K}), float32]", "add(%m, {x})"),
     "lengths": (", %m: Tensor[({B}), int64]", "where(less(%places, reshape(%m, newshape=[{B}, 1, 1, 1])), {x}, -inff)"),
     "causal": ("", "where(less_equal(%places, reshape(%rows, newshape=[{T}, 1])), {x}, -inff)"),
+    "triangle": (", %m: Tensor[({T}, {K}), bool]", "where(%m, {x}, -1e9f)"),
+    "filled": ("", "where(greater(%places, reshape(%rows, newshape=[{T}, 1])), -1e4f, {x})"),
+    "added": ("", "add({x}, where(less_equal(%places, reshape(%rows, newshape=[{T}, 1])), 0f, -3.4028235e38f))"),
+    "least": ("", "maximum(where(less_equal(%places, reshape(%rows, newshape=[{T}, 1])), {x}, -inff), -3.4028235e38f)"),
+    "window": ("", "where(less(abs(subtract(%places, reshape(%rows, newshape=[{T}, 1]))), 9i64), {x}, -inff)"),
+    "scores": ("", "where(less({x}, 0.1f), -1e9f, {x})"),
     "cap": ("", "multiply(tanh(divide({x}, 5f)), 5f)"),
 }
 GUARD = "where(equal(max(%m, axis=[-1], keepdims=True), -inff), 0f, {x})"
@@ -56,7 +62,8 @@ def attention(
 def @main(%q: Tensor[{types[0]}, float32], %k: Tensor[{types[1]}, float32], %v: Tensor[{types[2]}, float32]{param}) {{
   let %places = cumsum(ones(shape=[{{K}}], dtype="int64"), axis=0, exclusive=True);
   let %rows = cumsum(ones(shape=[{{T}}], dtype="int64"), axis=0, exclusive=True);
-  let %s = nn.softmax({change.format(x=product, **names)}, axis=-1);
+  let %p = {product};
+  let %s = nn.softmax({change.format(x="%p", **names)}, axis=-1);
   let %w = {(more or "{x}").format(x="%s")};
   let %v3 = reshape({each("%v")}, newshape=[-1, {{K}}, {{D}}]);
   let %y = nn.batch_matmul(reshape(%w, newshape=[-1, {{T}}, {{K}}]), %v3, transpose_b=False);
@@ -74,6 +81,9 @@ def inputs(mod: IRModule, infinite: bool = True) -> list[np.ndarray]:
         shape = tuple(int(d) for d in param.checked_type.shape)
         if param.checked_type.dtype == "int64":
             found.append(rng.integers(1, 9, shape))
+            continue
+        if param.checked_type.dtype == "bool":
+            found.append(np.tri(*shape, dtype=bool))
             continue
         x = rng.standard_normal(shape).astype("float32")
         if param.name_hint == "m" and infinite:
@@ -109,6 +119,11 @@ def agrees(mod: IRModule, args: list[np.ndarray], target: str = "c -march=x86-64
         (2, 8, 2, 1, 300, 16, "lengths", "broadcast"),
         (1, 8, 1, 1, 40, 8, "keys", "keys turned"),
         (2, 8, 2, 1, 40, 8, "none", "heads last"),
+        (1, 2, 2, 70, 300, 8, "places"),
+        (2, 2, 2, 100, 100, 8, "triangle"),
+        (1, 2, 2, 100, 130, 8, "window"),
+        (1, 8, 2, 9, 100, 8, "scores"),
+        (1, 8, 2, 1, 100, 8, "scores"),
     ],
     ids=str,
 )
@@ -134,6 +149,35 @@ def test_rows_that_a_guard_names_are_zero() -> None:
     args[3][1] = -np.inf
     want = agrees(mod, args)
     assert (want[1] == 0).all() and (want[0] != 0).all()
+
+
+@pytest.mark.parametrize("mask", ["causal", "triangle", "filled", "added", "least", "places", "lengths", "window"])
+def test_keys_that_are_masked_for_a_block_of_rows_are_not_read(mask: str) -> None:
+    mod = attention(1, 1, 1, 200, 200, 8, mask)
+    args = inputs(mod)
+    if mask == "places":
+        args[3] = np.where(np.tri(200, dtype=bool), np.float32(0), np.float32(-np.inf))
+    want = agrees(mod, args)
+    args[2][..., -1, :] = np.nan
+    got = compile_module(mod, "c -march=x86-64-v3").run(*args)
+    np.testing.assert_allclose(got[..., :160, :], want[..., :160, :], rtol=2e-5, atol=2e-5)
+    assert np.isnan(got[..., -1, :]).all() == (mask != "lengths")
+
+
+def test_scores_without_masks_read_all_keys() -> None:
+    for mask in ("none", "cap", "scores"):
+        assert "held" not in emit(attention(1, 1, 1, 200, 200, 8, mask), "loops")
+
+
+@pytest.mark.parametrize("rows", [1, 8, 100])
+def test_a_row_whose_keys_all_have_the_same_mask_is_the_mean_of_values(rows: int) -> None:
+    mod = attention(2, 4, 1, rows, 100, 8, "lengths")
+    text = str(mod).replace("-inff", "-1e9f")
+    mod = relay.transform.InferType()(relay.parse(text))
+    args = inputs(mod)
+    args[3][:] = 0, 3
+    want = agrees(mod, args)
+    np.testing.assert_allclose(want[0, :, -1], np.broadcast_to(args[2][0, 0].mean(0), (4, 8)), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

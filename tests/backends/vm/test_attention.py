@@ -43,3 +43,27 @@ def test_attention_of_open_extents(grouped: bool) -> None:
         args = [rng.standard_normal(shape).astype("float32") for shape in shapes]
         args.append(rng.integers(1, keys + 1, batch))
         np.testing.assert_allclose(executable.call("main", tuple(args)), relay.evaluate(mod, *args), rtol=2e-5, atol=2e-5)
+
+
+MASKED = """#[version = "0.0.5"]
+def @main(%q: Tensor[(?, ?, 8), float32], %k: Tensor[(?, ?, 8), float32], %v: Tensor[(?, ?, 8), float32],
+          %m: Tensor[(?, ?), float32]) {
+  let %a = multiply(nn.batch_matmul(%q, %k, transpose_b=True), 0.35f);
+  nn.batch_matmul(nn.softmax(add(%a, %m), axis=-1), %v, transpose_b=False)
+}"""
+
+
+@pytest.mark.parametrize("low", [-np.inf, np.finfo("float32").min, -1e4])
+def test_masks_of_open_extents(low: float) -> None:
+    mod = relay.transform.InferType()(relay.parse(MASKED))
+    executable = compile_vm(mod, "c", entries=["main"])
+    rng = np.random.default_rng(6)
+    for batch, rows, keys in ((1, 1, 1), (2, 5, 70), (1, 70, 301), (2, 96, 96)):
+        args = [rng.standard_normal((batch, extent, 8)).astype("float32") for extent in (rows, keys, keys)]
+        args.append(np.where(np.tri(rows, keys, keys - rows, dtype=bool), 0, low).astype("float32"))
+        want = relay.evaluate(mod, *args)
+        np.testing.assert_allclose(executable.call("main", tuple(args)), want, rtol=2e-5, atol=2e-5)
+        args[3][0] = low
+        want = relay.evaluate(mod, *args)
+        np.testing.assert_allclose(executable.call("main", tuple(args)), want, rtol=2e-5, atol=2e-5)
+    assert not executable.fallbacks()

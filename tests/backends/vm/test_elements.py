@@ -57,6 +57,33 @@ def test_shapes_that_a_program_computes() -> None:
         check(rng.standard_normal((b, t, 12)).astype("float32"), w)
 
 
+TABLE = """
+def @main(%x: Tensor[(?, ?, 4), float32], %p: Tensor[(40, 4), float32]) {
+  let %n = strided_slice(shape_of(%x, dtype="int64"), begin=[1], end=[2], strides=[1], axes=[0]);
+  let %end = concatenate((%n, expand_dims(4i64, axis=0)));
+  add(%x, dyn.strided_slice(%p, BEGIN, %end, STEPS, begin=None, end=None, strides=None)) }
+"""
+
+
+def test_the_first_rows_of_a_table() -> None:
+    """Positions are cut to a sequence's length, which is less than the table's."""
+    pair = "concatenate((expand_dims({0}, axis=0), expand_dims({0}, axis=0)))"
+    made, check = made_of(TABLE.replace("BEGIN", pair.format("0i64")).replace("STEPS", pair.format("1i64")))
+    table = np.arange(160, dtype="float32").reshape(40, 4)
+    for b, t in ((2, 7), (1, 40), (3, 1)):
+        check(np.ones((b, t, 4), "float32"), table)
+    with pytest.raises(RelayError):
+        made.run(np.ones((1, 41, 4), "float32"), table)
+
+
+def test_a_slice_whose_begin_and_steps_are_given() -> None:
+    mod = module(TABLE.replace("BEGIN", 'zeros(shape=[2], dtype="int64")').replace("STEPS", 'ones(shape=[2], dtype="int64")'))
+    made = compile_vm(mod)
+    for t in (7, 40):
+        args = np.ones((2, t, 4), "float32"), np.arange(160, dtype="float32").reshape(40, 4)
+        assert_same(made.run(*args), evaluate(mod, *args))
+
+
 _SHAPE = "%x: Tensor[(?, 6), float32], %s: Tensor[(2), int64]"
 _X = np.arange(24, dtype="float32").reshape(4, 6)
 #: Calls of operators whose shapes are an argument of `@main`, and such arguments.

@@ -109,3 +109,22 @@ def test_numbers_of_reshapes(have: tuple[Dim, ...], wanted: tuple[Dim, ...], num
     assert numbers_for(have, wanted) == numbers
     if numbers is not None:
         assert new_shape(have, numbers, False, Refused()) == list(wanted)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("have", "wanted", "numbers", "shape"),
+    [
+        ((B, T, 48), (B, T, 4, -1), [0, 0, 4, -1], [B, T, 4, 12]),
+        ((B, 1, 48), (B, 1, 4, -1), [0, 1, 4, -1], [B, 1, 4, 12]),
+        ((B, T, 48), (B, -1), [0, -1], [B, combine("tir.Mul", T, 48)]),
+        ((B, T, 48), (-1, 48), [-1, 48], [combine("tir.Mul", B, T), 48]),
+        ((B, T, 48), (-1, T, -1), None, None),
+        ((B, T, 48), (T, -1), None, None),
+    ],
+)
+def test_an_extent_of_a_reshape_that_is_found(
+    have: tuple[Dim, ...], wanted: tuple[Dim, ...], numbers: list[int] | None, shape: list[Dim] | None
+) -> None:
+    assert numbers_for(have, wanted) == numbers
+    if numbers is not None:
+        assert new_shape(have, numbers, False, Refused()) == shape  # type: ignore[arg-type]

@@ -3,12 +3,14 @@
 Vectors run along the rows of queries. Each step of a product repeats a key's element, or a value's, in all lanes, so keys and
 values are read where they lie. A long row comes in parts of its keys. The sums so far are scaled where a part has a greater
 score (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018).
+
+Keys at both ends that are masked for all rows of a block are not read (Dao, Fu, Ermon, Rudra and Ré, "FlashAttention", 2022).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,16 +18,18 @@ from typing import Any
 from relaylang.backends.cpu.arith import PLAIN
 from relaylang.backends.cpu.gemm import block_kernel
 from relaylang.backends.cpu.kernel import ROW, Anchored, Kernel, Recipe, Sink, Tensor
-from relaylang.backends.cpu.lower.attention_form import Attention, repeats_of, reshaped
+from relaylang.backends.cpu.lower.attention_form import Attention, mask_bound, repeats_of, reshaped
 from relaylang.backends.cpu.transposes import turn_kernel
-from relaylang.kernels import ir
+from relaylang.kernels import ir, visit
 from relaylang.kernels.build import Builder
 from relaylang.kernels.index import ZERO, affine, const_of, digits, strides_of, terms_of, variable
-from relaylang.kernels.nest import Bounds, Buf, Nest
+from relaylang.kernels.nest import Bounds, Buf, Index, Nest, Scalar
 from relaylang.kernels.sizes import has_sizes, surely_less
 
 #: Two vectors of rows gain with up to so many times the lanes of one.
 _IDLE = 1.06
+#: The neighbouring keys that are masked or not as one.
+_SPAN = 32
 #: The least score, which a masked one (-inf) is below: the difference of two is a number.
 _LOW = ir.Const(-3.4028234663852886e38, "float32")
 
@@ -50,6 +54,8 @@ class _Unit:
 
     def __init__(self, kernel: Kernel, form: Attention, operands: Sequence[Tensor], values: Values, sink: Sink) -> None:
         self.kernel, self.values, self.sink = kernel, values, sink
+        #: Scores up to this are masked; None where no key is left out.
+        self.bound = None if surely_less(values.product.shape[2], 2 * _SPAN) else mask_bound(form)
         self.changes, self.guards = reshaped(form.scores) is not form.first, reshaped(form.weights) is not form.softmax
         _, group_rows, self.keys = values.product.shape
         self.depth, self.width = operands[0].shape[2], sink.anchor.shape[2]
@@ -75,7 +81,7 @@ class _Unit:
         parts = 1 if has_sizes((self.keys,)) else -(-self.keys // most)
         #: The keys of a part, and whether that is all.
         self.part = most if has_sizes((self.keys,)) else -(-self.keys // parts)
-        self.once = not has_sizes((self.keys,)) and parts == 1
+        self.once = not has_sizes((self.keys,)) and parts == 1 and self.bound is None
         #: The rows of the products' results in registers.
         self.held = min(16, (kernel.isa.registers - self.vectors - 1) // self.vectors)
 
@@ -131,19 +137,60 @@ class _Unit:
             scores = b.local("scores", "float32", [self.part * self.block])
             sums = b.local("sums", "float32", [self.width * self.block])
             peaks, totals = (b.local(name, "float32", [self.block]) for name in ("peaks", "totals"))
-            for v in range(self.vectors):
-                b.store(peaks, ir.splat(_LOW, self.lanes), v * self.lanes)
-                b.store(totals, ir.splat(ir.Const(0.0, "float32"), self.lanes), v * self.lanes)
             self._turn_queries(b, r0, rn, queries)
-            with b.loop("part", 1 if self.once else -(-self.keys // self.part)) as part:
-                c0 = b.let("c0", part * self.part)
-                cn = b.let("cn", ir.number(self.part) if self.once else ir.minimum(ir.number(self.keys) - c0, self.part))
-                self._scores(b, c0, cn, queries, scores)
-                self._changed(b, n, r0, rn, c0, cn, scores)
-                self._powers(b, part, cn, scores, sums, peaks, totals)
-                self._sums(b, part, c0, cn, scores, sums)
+
+            def products(first: ir.Expr, count: ir.Expr, parts: ir.Expr | int) -> None:
+                """The sums of keys from `first` on."""
+                for v in range(self.vectors):
+                    b.store(peaks, ir.splat(_LOW, self.lanes), v * self.lanes)
+                    b.store(totals, ir.splat(ir.Const(0.0, "float32"), self.lanes), v * self.lanes)
+                with b.loop("part", parts) as part:
+                    c0 = b.let("c0", part * self.part + first)
+                    cn = b.let("cn", ir.number(self.part) if self.once else ir.minimum(count - part * self.part, self.part))
+                    self._scores(b, c0, cn, queries, scores)
+                    self._changed(b, n, r0, rn, c0, cn, scores)
+                    self._powers(b, part, cn, scores, sums, peaks, totals)
+                    self._sums(b, part, c0, cn, scores, sums)
+
+            keys = ir.number(self.keys)
+            if self.bound is None:
+                products(ZERO, keys, 1 if self.once else -(-self.keys // self.part))
+            else:
+                begin, end = self._open_keys(b, n, r0, rn)
+                again = b.var("again", 1)
+                with b.repeat(again.ne(0)):
+                    b.assign(again, 0)
+                    products(begin, end - begin, (end - begin + (self.part - 1)) // self.part)
+                    # A row without open keys is the mean of all.
+                    with b.when((end - begin).ne(keys)):
+                        with b.loop("r", rn) as r, b.when(ir.load(peaks, r) <= ir.Const(self.bound / 2, "float32")):
+                            b.assign(again, 1)
+                        b.assign(begin, ir.select(again.ne(0), ZERO, begin))
+                        b.assign(end, ir.select(again.ne(0), keys, end))
             self._handed_on(b, n, r0, rn, sums, totals)
         self.kernel.stage(body=b.body)
+
+    def _open_keys(self, b: Builder, n: ir.Expr, r0: ir.Expr, rn: ir.Expr) -> tuple[ir.Var, ir.Var]:
+        """The keys that are not masked for all rows of a block: the first, and that behind the last."""
+        keys = ir.number(self.keys)
+        begin, end = b.var("begin", 0), b.var("end", keys)
+        held = b.local("held", "int32", [_SPAN])
+        for name, edge in (("upper", end), ("lower", begin)):
+            masked = b.var(name, 1)
+            with b.repeat((masked.ne(0)) & (begin < end)):
+                low = ir.maximum(end - _SPAN, begin) if edge is end else begin
+                c0 = b.let("c0", low)
+                cn = b.let("cn", ir.minimum(end - c0, _SPAN))
+                b.fill(held, 0, _SPAN)
+                b.add(*self._marked(n, r0, rn, c0, cn, held))
+                with b.loop("c", _SPAN) as c, b.when(ir.load(held, c).ne(0)):
+                    b.assign(masked, 0)
+                with b.when(masked.ne(0)):
+                    b.assign(edge, c0 if edge is end else c0 + cn)
+        with b.when(end <= begin):
+            b.assign(begin, 0)
+            b.assign(end, keys)
+        return begin, end
 
     def _turn_queries(self, b: Builder, r0: ir.Expr, rn: ir.Expr, queries: ir.Local) -> None:
         """Write the rows of queries as columns; those behind the last row are 0."""
@@ -198,36 +245,90 @@ class _Unit:
 
     def _changed(self, b: Builder, n: ir.Expr, r0: ir.Expr, rn: ir.Expr, c0: ir.Expr, cn: ir.Expr, scores: ir.Local) -> None:
         """Scale and mask the scores, as the nodes between the product and softmax do."""
-        tensor = self.values.scores
         if not self.changes:
             return
-        shape, last = tensor.shape, len(self.outer) - self.across
-        numbers = digits(n, self.outer)
-        base = b.let("base", (numbers[-1] * self.rows if self.across else ir.number(0)) + r0)
+        row, base = len(self.outer) - self.across, b.let("base", self._base(n, r0))
         b.let("v", ir.address(scores, c0 * -self.block - base, written=True))
-        rows = shape[last]
 
-        def nest(row: int, key: int, *count: int) -> Nest:
-            """The loops, of which those of rows and keys have these numbers."""
-            own = [variable(row), ZERO] if self.across else [variable(row)]
-            form = affine({key: self.block, row: 1})
-            bounds: Bounds = {d: (at, at + 1) for d, at in enumerate(numbers[:last]) if shape[d] != 1}
-            bounds[key], bounds[row] = (c0, c0 + cn), (base, base + (count[0] if count else rn), *count)
-            made = Nest([*shape[:last], *((rows, self.keys) if row < key else (self.keys, rows))], bounds)
-            buf = Buf("v", shape, "float32")
-            self.values.product.impl = Recipe(self.values.product.shape, "float32", lambda nest, _: nest.load(buf, form))
-            made.store(buf, form, tensor.at(made, [*map(variable, range(last)), *own, variable(key)]))
-            self.values.product.impl = None
+        def nest(row: int, key: int, first: ir.Expr, end: ir.Expr, count: Sequence[int], square: ir.Load | None = None) -> Nest:
+            """The loops of keys from `first` to `end`, of which those of rows and keys have these numbers."""
+            buf, form = Buf("v", self.values.scores.shape, "float32"), affine({key: self.block, row: 1})
+            bounds: Bounds = {row: (base, base + (count[0] if count else rn), *count[:1]), key: (first, end, *count[1:])}
+            made = self._nest(n, bounds, row < key)
+            if square is not None:
+                made.replaced[square.buffer] = ir.Load("mask", form, "float32")
+            made.store(buf, form, self._score(made, row, key, lambda nest, _: nest.load(buf, form)))
             return made
 
         def emit(*count: int) -> ir.Body:
-            made = nest(last + 1, last, *count)
+            made = nest(row + 1, row, c0, c0 + cn, count)
             loads = [n for n in made.reachable() if isinstance(n, ir.Load) and n.buffer != "v" and n.index.type == ir.INDEX]
             # Masks that lie in lines of keys are read along these.
-            across = any(terms_of(n.index).get(last + 1, 0) not in (0, 1) for n in loads)
-            return self.kernel.statements(nest(last, last + 1, *count) if across else made)
+            across = [n for n in loads if terms_of(n.index).get(row + 1, 0) not in (0, 1)]
+            if not across:
+                return self.kernel.statements(made)
+            alone = sum(n.buffer == across[0].buffer for n in loads) == len(across) == 1
+            if (
+                not count
+                or count[0] % self.lanes
+                or not alone
+                or across[0].type != "float32"
+                or terms_of(across[0].index).get(row) != 1
+            ):
+                return self.kernel.statements(nest(row, row + 1, c0, c0 + cn, count))
+            b = Builder()
+            full = b.let("full", cn // self.lanes * self.lanes)
+            with b.loop("k", 0, full, step=self.lanes) as k:
+                first = b.let("k0", c0 + k)
+                self._turn_mask(b, across[0], n, base, first)
+                b.add(*self.kernel.statements(nest(row + 1, row, first, first + self.lanes, (*count, self.lanes), across[0])))
+            b.add(*self.kernel.statements(nest(row, row + 1, c0 + full, c0 + cn, count)))
+            return b.body
 
         b.add(*self._for_rows(rn, emit))
+
+    def _turn_mask(self, b: Builder, mask: ir.Load, n: ir.Expr, base: ir.Expr, first: ir.Expr) -> None:
+        """Let `mask` have the mask of a block of rows and of so many keys from `first` on as vectors have lanes."""
+        row = len(self.outer) - self.across
+        factors, place = terms_of(mask.index), first + const_of(mask.index)
+        for d, number in enumerate((*digits(n, self.outer)[:row], None, base)):
+            place = place if number is None else place + number * factors.get(d, 0)
+        apart = ir.number(factors[row + 1])
+        square = b.local("square", "float32", [self.lanes * self.block])
+        source = b.let("source", ir.Address(mask.buffer, place, "const float32*"))
+        for v in range(self.vectors):
+            low = v * self.lanes
+            b.call(self.turn, ir.address(source, apart * low), apart, ir.address(square, low, written=True), ir.number(self.block))
+        b.let("mask", ir.address(square, first * -self.block - base))
+
+    def _base(self, n: ir.Expr, r0: ir.Expr) -> ir.Expr:
+        """The number of a unit's first row in the scores."""
+        return digits(n, self.outer)[-1] * self.rows + r0 if self.across else r0
+
+    def _nest(self, n: ir.Expr, bounds: Bounds, rows_first: bool) -> Nest:
+        """The loops over the scores of a unit, those of rows and keys with these bounds, the others with one turn."""
+        shape, last = self.values.scores.shape, len(self.outer) - self.across
+        outer: Bounds = {d: (at, at + 1) for d, at in enumerate(digits(n, self.outer)[:last]) if shape[d] != 1}
+        return Nest([*shape[:last], *((shape[last], self.keys) if rows_first else (self.keys, shape[last]))], outer | bounds)
+
+    def _score(self, nest: Nest, row: int, key: int, product: Callable[[Nest, Sequence[Index]], Scalar]) -> Scalar:
+        """The score in the loops `row` and `key` of a product."""
+        own = [variable(row), ZERO] if self.across else [variable(row)]
+        self.values.product.impl = Recipe(self.values.product.shape, "float32", product)
+        value = self.values.scores.at(nest, [*map(variable, range(min(row, key))), *own, variable(key)])
+        self.values.product.impl = None
+        return value
+
+    def _marked(self, n: ir.Expr, r0: ir.Expr, rn: ir.Expr, c0: ir.Expr, cn: ir.Expr, held: ir.Local) -> ir.Body:
+        """Let the numbers of keys not be 0 that are not masked for some row."""
+        assert self.bound is not None
+        row, base, bound = len(self.outer) - self.across, self._base(n, r0), ir.Const(self.bound, "float32")
+        made = self._nest(n, {row: (base, base + rn), row + 1: (c0, c0 + cn)}, True)
+        masked = self._score(made, row, row + 1, lambda nest, _: nest.const(0.0, "float32")) <= bound
+        made.reduce(Buf("marks", [self.keys], "int32"), variable(row + 1), "peak", masked.select(ir.Const(0, "int32"), 1))
+        if not any(terms_of(i).get(row) for node in made.reachable() for i in visit.parts(node) if i.type == ir.INDEX):
+            made.bounds[row] = (base, base + 1)
+        return [ir.Let("marks", ir.address(held, c0 * -1, written=True)), *self.kernel.statements(made)]
 
     def _for_rows(self, rn: ir.Expr, emit: Any) -> ir.Body:
         """Statements for all rows of a block: compilers make better ones where their count is known."""

@@ -24,6 +24,12 @@ from relaylang.rules.decompositions.common import dtype_of, shape_of
 _DEPTH = 256
 #: The fewest rows that gain: with fewer, most lanes of vectors are idle.
 _ROWS = 4
+#: Operators of which a masked score stays masked, and a number that is no mask stays one.
+_KEEPS_MASKS = frozenset({"add", "subtract", "multiply", "divide", "where", "maximum", "minimum", "clip", "tanh", *RESHAPES})
+#: Scores up to this are masked, whatever the product of query and key.
+_MASKED = -1e30
+#: The greatest constant that masks.
+_LEAST_MASK = -1e3
 #: Operators that give elements other places.
 _MOVES = frozenset({*SELECTIONS, "repeat", "broadcast_to"})
 
@@ -206,6 +212,31 @@ def _is_closed(found: Attention, body: Expr) -> bool:
         done.add(node)
         todo += children(node)
     return True
+
+
+def mask_bound(form: Attention) -> float | None:
+    """Scores up to this bound are masked, whatever the product; None where no node masks scores.
+
+    Constants that `where` takes in place of scores are such bounds, and what is added to scores if it is less than any sum.
+    """
+    computed: set[Expr] = {form.first}
+    for node in post_order(form.scores):
+        if not computed.isdisjoint(children(node)):
+            computed.add(node)
+    node, masks, bound = form.scores, False, _MASKED
+    while node is not form.first:
+        if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.name not in _KEEPS_MASKS:
+            return None
+        parts = [arg for arg in node.args if arg in computed]
+        others = [arg for arg in node.args if arg not in computed]
+        if len(parts) != 1:
+            return None
+        if is_call(node, "where") and not masks and isinstance(others[-1], Constant) and others[-1].data.size == 1:
+            number = float(others[-1].data.item())
+            bound = number if _MASKED < number <= _LEAST_MASK else bound
+        masks |= is_call(node, "where") or (is_call(node, "add", "subtract", "minimum") and shape_of(others[0]) != ())
+        node = parts[0]
+    return bound if masks else None
 
 
 # -- the graph -------------------------------------------------------------------------------------------------------------

@@ -167,10 +167,8 @@ class _Unit:
     @property
     def segment(self) -> tuple[ir.Expr, ir.Expr]:
         """The blocks of a unit."""
-        tiles, segments, s, blocks = self.tiling.tiles, self.tiling.segments, self.at("s"), self.tiling.blocks
-        if blocks is not None:
-            return s * blocks, ir.minimum((s + 1) * blocks, tiles)
-        if tiles % segments == 0:
+        tiles, segments, s = self.tiling.tiles, self.tiling.segments, self.at("s")
+        if self.tiling.blocks is None and tiles % segments == 0:
             return s * (tiles // segments), (s + 1) * (tiles // segments)
         return s * tiles // segments, (s + 1) * tiles // segments
 
@@ -343,7 +341,7 @@ class _Unit:
     def calls(self) -> int:
         """The blocks of a unit, about."""
         if self.tiling.blocks is not None:
-            return self.tiling.blocks
+            return -(-self.tiling.blocks // 2)  # the fewest of one segment among several
         return -(-self.tiling.tiles // self.tiling.segments) * self.tiling.lines
 
     @property

@@ -28,6 +28,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.typed import retype, typed, typed_var
 from relaylang.kernels.dtypes import SIZES
+from relaylang.kernels.sizes import usual
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op, OpPattern
 from relaylang.passes.rewriting import is_primitive
@@ -107,7 +108,7 @@ def _grows(node: Expr) -> bool:
     if not isinstance(node, Call):
         return False
     operands = [f for a in node.args for f in (a.fields if isinstance(a, Tuple) else (a,))]
-    return _size(node) > _GROWTH * max(1, sum(_size(a) for a in operands))
+    return usual(_size(node)) > _GROWTH * max(1, usual(sum(_size(a) for a in operands)))
 
 
 def assembled_apart(function: Function) -> Function:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relaylang.backends.cpu.gemm import LINE
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Recipe, Sink, Tensor
 from relaylang.backends.cpu.lower.few_rows import DOTS, UNITS, Product, R, four_sums, pass_on, units, written_out
@@ -29,6 +30,8 @@ from relaylang.rules.quantization.blocks import packed
 MOST_ROWS = 16
 #: The columns that a product sums at a time.
 _COLUMNS = 4
+#: Codes are asked for so many bytes ahead: a line of them takes longer to use than processors expect.
+_AHEAD = 4096
 _P, _S, _Z, _X = (
     ir.Var("p4", "const uint8*"),
     ir.Var("s4", "const float32*"),
@@ -305,7 +308,10 @@ def _sums(product: Product, size: int, lanes: int, rows: int, count: int, apart:
             ends.append(ir.store(R, ir.Intrinsic("sum", (ir.load(a, row, 0),), "float32"), to))
         else:
             ends.append(ir.Block(four_sums([ir.load(a, row, n) for n in range(count)], lanes, to)))
-    return [a, ir.loop("b", 0, blocks, [written_out("c", count, *column)]), *ends]
+    step = count * size // 2
+    first = j * (product.depth // 2) + b * step + _AHEAD
+    asked = [ir.Call("__builtin_prefetch", (ir.address(_P, first + n),)) for n in range(0, step, LINE)] if count > 1 else []
+    return [a, ir.loop("b", 0, blocks, [*asked, written_out("c", count, *column)]), *ends]
 
 
 __all__ = ["Nibbles", "lower_nibbles", "nibbles_of", "with_nibbles"]
