@@ -17,7 +17,7 @@ from relaylang.backends.cpu.fragments import fragments, needed
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Stage, nbytes
 from relaylang.backends.cpu.origin import origins
-from relaylang.backends.cpu.program import Branch, Copy, Instruction, Looped, Outside, PackIn, Program, Run, Slot, Turns, View
+from relaylang.backends.cpu.program import Branch, Copy, Instruction, Looped, Outside, PackIn, Program, Run, Slot, Turns, View, every
 from relaylang.backends.cpu.units import Piece, reached, shared_out
 from relaylang.kernels.dtypes import CTYPES, SIZES, literal
 from relaylang.kernels.nest import Buf
@@ -28,6 +28,9 @@ from relaylang.kernels.sizes import Size, sizes_in
 CHUNK = 300
 #: A loop's turn of so few instructions looks once in so many turns whether the run ends.
 _SHORT, _SELDOM = 16, 16
+#: Kernels of no more elements are small. Where a program has more small kernels than `MANY`, those that differ in numbers
+#: alone are one function, which is told up to `_NUMBERS` of them.
+_SMALL, MANY, _NUMBERS = 1 << 14, 256, 32
 #: The most lines of a function's comment.
 _NOTES = 12
 
@@ -66,10 +69,22 @@ def _values(buf: Buf, data: np.ndarray) -> str:
     return ", ".join(literal(v, buf.dtype) for v in values)
 
 
+def _is_small(kernel: Kernel) -> bool:
+    """Whether a kernel is small: its tensors have no sizes, and few elements together."""
+    buffers = [*kernel.params, *[pack.target for pack in kernel.packs], *kernel.outs, *kernel.work]
+    total = sum(buf.size for buf in buffers)
+    return not isinstance(total, Size) and total <= _SMALL
+
+
 def _sizes(names: Iterable[str], where: str) -> list[str]:
     """Sizes (`relaylang.kernels.sizes`) by their names, taken from a table."""
     numbers = sorted(int(name.removeprefix("size")) for name in names)
     return [f"  const long size{n} = (long)((const int64_t*){where})[{n}];" for n in numbers]
+
+
+def _told(code: Renderer, where: str) -> list[str]:
+    """The numbers that a function is told, taken from a table."""
+    return [f"  const long told{n} = (long)((const int64_t*){where})[{n}];" for n in (code.told or {}).values()]
 
 
 _ARGUMENTS = "(const void* const* in, void* const* out, const void* const* params, char* fixed, char* arena, int threads)"
@@ -116,6 +131,9 @@ class Emitter:
         self.helpers: set[str] = set()
         #: What the functions of loops use of `csrc/`.
         self.stated: set[str] = set()
+        #: Whether small kernels are told their numbers; and the numbers, by the identities of kernels and packs.
+        self.tells = False
+        self.told: dict[int, list[int]] = {}
         #: The number of loops so far.
         self.loops = 0
         self._read: set[str] = set()
@@ -183,12 +201,13 @@ class Emitter:
         for buf in kernel.work:
             if buf.name in code.names:
                 sizes.update(sizes_in(at))
-                out.append(f"  {CTYPES[buf.dtype]}* restrict {buf.name} = (void*)((char*)b[{number}] + {at});")
+                out.append(f"  {CTYPES[buf.dtype]}* restrict {buf.name} = (void*)((char*)b[{number}] + {code.number(at)});")
             at += nbytes(buf)
         for buf, data in kernel.constants:
             if buf.name in code.names:
                 out.append(f"  static const {CTYPES[buf.dtype]} {buf.name}[{max(1, buf.size)}] = {{{_values(buf, data)}}};")
-        return [*_sizes(sizes, f"b[{number + bool(kernel.work)}]"), *out]
+        where = f"b[{number + bool(kernel.work)}]"
+        return [*_sizes(sizes, where), *_told(code, where), *out]
 
     def kernel(self, item: Run) -> list[tuple[str, Stage]]:
         """The C functions of the stages of an instruction's kernel."""
@@ -209,9 +228,12 @@ class Emitter:
 
     def _stages(self, kernel: Kernel) -> list[tuple[str, Stage]]:
         names = self.shared[id(kernel)] = self._shared(kernel)
+        told: dict[int, int] | None = {} if self.tells and _is_small(kernel) else None
+        codes = [Renderer(functions=names, told=told).body(stage.body) for stage in kernel.stages]
+        if told is not None and len(told) > _NUMBERS:
+            codes, told = [Renderer(functions=names).body(stage.body) for stage in kernel.stages], None
         out = []
-        for stage in kernel.stages:
-            code = Renderer(functions=names).body(stage.body)
+        for stage, code in zip(kernel.stages, codes):
             declared = self._declarations(kernel, code)
             if "lo" not in code.names:
                 declared.append("  (void)lo; (void)hi;")
@@ -222,17 +244,21 @@ class Emitter:
                 signature = f"void {name}(void* const* b, long lo, long hi)"
                 self._add(name, f"R_KERNEL void {name}{body}", signature, code.calls, code.helpers)
             out.append((name, stage))
+        self.told[id(kernel)] = list(told or ())
         return out
 
     def pack(self, item: PackIn) -> str:
         """The C function that packs a parameter."""
         pack = item.pack
-        code = Renderer().body(pack.body)
+        told: dict[int, int] | None = {} if self.tells and _is_small(item.kernel) else None
+        code = Renderer(told=told).body(pack.body)
+        self.told[id(pack)] = list(told or ())
         lines = ["(void* const* b) {"]
         places = {buf.name: (number, buf) for number, buf in reversed([*enumerate(pack.sources)])}
         lines += [f"  const {CTYPES[buf.dtype]}* restrict {name} = b[{n}];" for name, (n, buf) in reversed(places.items())]
         lines.append(f"  {CTYPES[pack.target.dtype]}* restrict {pack.target.name} = b[{len(pack.sources)}];")
-        text = "\n".join([*lines, *_sizes(code.sizes, f"b[{len(pack.sources) + 1}]"), *code.lines, "}"])
+        where = f"b[{len(pack.sources) + 1}]"
+        text = "\n".join([*lines, *_sizes(code.sizes, where), *_told(code, where), *code.lines, "}"])
         name = self.packs.get(text)
         if name is None:
             name = self.packs[text] = f"pack_{_digest(text)}"
@@ -252,7 +278,7 @@ class Emitter:
             places: list[Slot | View] = [*item.inputs, *item.outputs]
             name = self.pack(item)
             self.called.add(name)
-            return [f"{pad}{{ void* const b[] = {{{self._array(places)}}}; {name}(b); }}"]
+            return [f"{pad}{{ {self._array(places, self.told[id(item.pack)])} {name}(b); }}"]
         if isinstance(item, Outside):
             return self._outside(item, pad)
         if isinstance(item, Turns):
@@ -260,9 +286,9 @@ class Emitter:
         assert isinstance(item, Run)
         inputs = [view if n in item.kernel.reads else None for n, view in enumerate(item.inputs)]
         work = [item.work] if item.work is not None else []
-        array = self._array([*inputs, *item.packs, *item.results, *work])
-        calls = []
-        for name, stage in self.kernel(item):
+        calls, stages = [], self.kernel(item)
+        array = self._array([*inputs, *item.packs, *item.results, *work], self.told[id(item.kernel)])
+        for name, stage in stages:
             same = self._same_place(item, stage)
             if same == "1":
                 continue
@@ -276,7 +302,7 @@ class Emitter:
                 self._stops += self.watched
                 call = f"{{ static r_site site; {f'if ({call}) return;' if self.watched else f'{call};'} }}"
             calls.append(f"if (!({same})) {call}" if same else call)
-        return [f"{pad}{{ void* const b[] = {{{array}}}; {' '.join(calls)} }}"]
+        return [f"{pad}{{ {array} {' '.join(calls)} }}"]
 
     def _same_place(self, item: Run, stage: Stage) -> str:
         """Whether a stage copies what lies in its place already: a condition in C, or "" for no."""
@@ -289,10 +315,13 @@ class Emitter:
             return ""
         return f"b[{stage.copied}] == b[{len(item.inputs) + len(item.packs)}]"
 
-    def _array(self, places: Sequence[Slot | View | None]) -> str:
-        """Addresses for a kernel, None for what it does not read, that of the program's sizes behind them."""
-        texts = [*("0" if p is None else self._at(p) for p in places), *([self.sizes] if self.sizes else [])]
-        return ", ".join(f"(void*)({text})" for text in texts) or "(void*)0"
+    def _array(self, places: Sequence[Slot | View | None], told: Sequence[int]) -> str:
+        """The table `b` of addresses for a kernel: None for what it does not read, the program's sizes or its numbers at the end."""
+        texts = ["0" if p is None else self._at(p) for p in places]
+        texts += ["told"] if told else [self.sizes] if self.sizes else []
+        array = ", ".join(f"(void*)({text})" for text in texts) or "(void*)0"
+        numbers = f"static const int64_t told[] = {{{', '.join(map(str, told))}}}; " if told else ""
+        return f"{numbers}void* const b[] = {{{array}}};"
 
     def _outside(self, item: Outside, pad: str) -> list[str]:
         """A call of external code. Where it fails, the run ends, and the arena has its number."""
@@ -361,6 +390,11 @@ class Emitter:
             f"{pad}  {name}(taken, given, params, fixed, {work}, threads);{stop}",
             f"{pad}}}",
         ]
+
+    def tell(self, programs: Iterable[Program]) -> None:
+        """Let small kernels share functions if programs have many."""
+        kernels = {id(i.kernel): i.kernel for program in programs for i in every(program.run) if isinstance(i, Run)}
+        self.tells = sum(map(_is_small, kernels.values())) > MANY
 
     def begin(self, program: Program) -> None:
         """Take a program's external code into the table. The sequences that follow are the program's."""
@@ -459,6 +493,7 @@ class Emitter:
         """The two functions that the library shows, and what they call first."""
         if self.ends:
             return self.ends
+        self.tell([program])
         self.begin(program)
         first = program.run[0] if program.run else None
         run = self._looped(first) if isinstance(first, Looped) else self.sequence("run_all", program.run)
