@@ -84,12 +84,12 @@ class Renderer:
     `names` are buffers and variables, `helpers` functions and types of `csrc/`, `calls` other functions by their names in
     the C, `sizes` those of the kernel's sizes. Functions of the kernel have the names that `functions` gives them.
 
-    With `told`, the C has a name for each number of indices and loops: `told0`, `told1`, ... The table gets the numbers. So
-    kernels that differ in numbers alone have the same C.
+    With `extents`, the C has a name for each number of indices and loops: `extent0`, `extent1`, ... The table gets the
+    numbers. So kernels that differ in them alone have the same C.
     """
 
-    def __init__(self, indent: int = 1, functions: Mapping[str, str] | None = None, told: dict[int, int] | None = None) -> None:
-        self.told = told
+    def __init__(self, indent: int = 1, functions: Mapping[str, str] | None = None, extents: dict[int, int] | None = None) -> None:
+        self.extents = extents
         self.lines: list[str] = []
         self.depth = indent
         self.functions = functions or {}
@@ -128,7 +128,7 @@ class Renderer:
                 return self.place(buffer, index, ty, aligned)
             case Op() if self._unrolled and value.type == INDEX and (settled := self._settled(value)) is not value:
                 return self.expr(settled)
-            case Op(("quotient" | "remainder"), (left, right)) if self.told is not None:  # known divisors become products
+            case Op(("quotient" | "remainder"), (left, right)) if self.extents is not None:  # known divisors become products
                 return self._form(value.name, value.args, value.type).format(self._operand(left), self._written(right, self._operand))
             case Op(name, args, ty):
                 return self._form(name, args, ty).format(*map(self._operand, args))
@@ -145,25 +145,25 @@ class Renderer:
         raise AssertionError(type(value).__name__)
 
     def number(self, value: int) -> str:
-        """A number of an index; the name that stands for it where the C is told."""
-        if self.told is None or abs(value) & (abs(value) - 1) == 0:  # a vector's lanes are a power of two
+        """A number of an index, or the name that stands for it."""
+        if self.extents is None or abs(value) & (abs(value) - 1) == 0:  # a vector's lanes are a power of two
             return str(value)
-        return f"told{self.told.setdefault(value, len(self.told))}"
+        return f"extent{self.extents.setdefault(value, len(self.extents))}"
 
     def _written(self, value: Expr, one: Callable[[Expr], str]) -> str:
         """The C of an expression with its numbers, as `one` writes it."""
-        told, self.told = self.told, None
+        extents, self.extents = self.extents, None
         text = one(value)
-        self.told = told
+        self.extents = extents
         return text
 
     def _intrinsic(self, value: Intrinsic) -> str:
         match value:
             case Intrinsic("lane", (vector, lane)):
                 return f"{self.expr(vector)}[{self._written(lane, self.expr)}]"
-            case Intrinsic("mix", (one, two, *lanes), ty):
+            case Intrinsic("mix", (one, two, *mixed), ty) if self.extents is not None:
                 helper = self.helper(f"r_mix_{VECTORS[vector_of(ty)[0]][1]}")
-                return f"{helper}({self.expr(one)}, {self.expr(two)}, {', '.join(self._written(n, self.expr) for n in lanes)})"
+                return f"{helper}({self.expr(one)}, {self.expr(two)}, {', '.join(self._written(n, self.expr) for n in mixed)})"
             case Intrinsic("splat" | "sum", (inner,), ty) if vector_of(inner.type)[1] == vector_of(ty)[1] == 1:
                 return self.expr(inner)
             case Intrinsic("fma", (x, y, z), ty) if vector_of(ty)[1] == 1 and ty not in SCALARS:

@@ -28,9 +28,8 @@ from relaylang.kernels.sizes import Size, sizes_in
 CHUNK = 300
 #: A loop's turn of so few instructions looks once in so many turns whether the run ends.
 _SHORT, _SELDOM = 16, 16
-#: Kernels of no more elements are small. Where a program has more small kernels than `MANY`, those that differ in numbers
-#: alone are one function, which is told up to `_NUMBERS` of them.
-_SMALL, MANY, _NUMBERS = 1 << 14, 256, 32
+#: Kernels of no more elements are small. Functions that read their extents from a table read no more than the second.
+_SMALL, _NUMBERS = 1 << 14, 32
 #: The most lines of a function's comment.
 _NOTES = 12
 
@@ -82,9 +81,9 @@ def _sizes(names: Iterable[str], where: str) -> list[str]:
     return [f"  const long size{n} = (long)((const int64_t*){where})[{n}];" for n in numbers]
 
 
-def _told(code: Renderer, where: str) -> list[str]:
-    """The numbers that a function is told, taken from a table."""
-    return [f"  const long told{n} = (long)((const int64_t*){where})[{n}];" for n in (code.told or {}).values()]
+def _extents(code: Renderer, where: str) -> list[str]:
+    """The extents that a function reads from a table."""
+    return [f"  const long extent{n} = (long)((const int64_t*){where})[{n}];" for n in (code.extents or {}).values()]
 
 
 _ARGUMENTS = "(const void* const* in, void* const* out, const void* const* params, char* fixed, char* arena, int threads)"
@@ -102,6 +101,8 @@ class Emitter:
 
     #: Whether runs look for their end (`r_stopped`).
     watched = True
+    #: Of programs with more small kernels than this, those that differ in extents alone are one function.
+    many = 256
 
     def __init__(self, isa: Isa, threads: bool, about: str = "", timed: Mapping[int, int] | None = None) -> None:
         self.isa = isa
@@ -131,9 +132,9 @@ class Emitter:
         self.helpers: set[str] = set()
         #: What the functions of loops use of `csrc/`.
         self.stated: set[str] = set()
-        #: Whether small kernels are told their numbers; and the numbers, by the identities of kernels and packs.
-        self.tells = False
-        self.told: dict[int, list[int]] = {}
+        #: Whether small kernels share functions; and the extents of such functions, by the identities of kernels and packs.
+        self.shares = False
+        self.extents: dict[int, list[int]] = {}
         #: The number of loops so far.
         self.loops = 0
         self._read: set[str] = set()
@@ -207,7 +208,7 @@ class Emitter:
             if buf.name in code.names:
                 out.append(f"  static const {CTYPES[buf.dtype]} {buf.name}[{max(1, buf.size)}] = {{{_values(buf, data)}}};")
         where = f"b[{number + bool(kernel.work)}]"
-        return [*_sizes(sizes, where), *_told(code, where), *out]
+        return [*_sizes(sizes, where), *_extents(code, where), *out]
 
     def kernel(self, item: Run) -> list[tuple[str, Stage]]:
         """The C functions of the stages of an instruction's kernel."""
@@ -226,12 +227,16 @@ class Emitter:
             known += [line for line in map(printable, lines) if line not in known]
             known[_NOTES:] = ["..."] if len(known) > _NOTES else []
 
+    def _reads_extents(self, kernel: Kernel) -> bool:
+        """Whether a kernel's functions read its extents from a table. A program's sizes lie there otherwise."""
+        return self.shares and not self.sizes and _is_small(kernel)
+
     def _stages(self, kernel: Kernel) -> list[tuple[str, Stage]]:
         names = self.shared[id(kernel)] = self._shared(kernel)
-        told: dict[int, int] | None = {} if self.tells and _is_small(kernel) else None
-        codes = [Renderer(functions=names, told=told).body(stage.body) for stage in kernel.stages]
-        if told is not None and len(told) > _NUMBERS:
-            codes, told = [Renderer(functions=names).body(stage.body) for stage in kernel.stages], None
+        extents: dict[int, int] | None = {} if self._reads_extents(kernel) else None
+        codes = [Renderer(functions=names, extents=extents).body(stage.body) for stage in kernel.stages]
+        if extents is not None and len(extents) > _NUMBERS:
+            codes, extents = [Renderer(functions=names).body(stage.body) for stage in kernel.stages], None
         out = []
         for stage, code in zip(kernel.stages, codes):
             declared = self._declarations(kernel, code)
@@ -244,21 +249,21 @@ class Emitter:
                 signature = f"void {name}(void* const* b, long lo, long hi)"
                 self._add(name, f"R_KERNEL void {name}{body}", signature, code.calls, code.helpers)
             out.append((name, stage))
-        self.told[id(kernel)] = list(told or ())
+        self.extents[id(kernel)] = list(extents or ())
         return out
 
     def pack(self, item: PackIn) -> str:
         """The C function that packs a parameter."""
         pack = item.pack
-        told: dict[int, int] | None = {} if self.tells and _is_small(item.kernel) else None
-        code = Renderer(told=told).body(pack.body)
-        self.told[id(pack)] = list(told or ())
+        extents: dict[int, int] | None = {} if self._reads_extents(item.kernel) else None
+        code = Renderer(extents=extents).body(pack.body)
+        self.extents[id(pack)] = list(extents or ())
         lines = ["(void* const* b) {"]
         places = {buf.name: (number, buf) for number, buf in reversed([*enumerate(pack.sources)])}
         lines += [f"  const {CTYPES[buf.dtype]}* restrict {name} = b[{n}];" for name, (n, buf) in reversed(places.items())]
         lines.append(f"  {CTYPES[pack.target.dtype]}* restrict {pack.target.name} = b[{len(pack.sources)}];")
         where = f"b[{len(pack.sources) + 1}]"
-        text = "\n".join([*lines, *_sizes(code.sizes, where), *_told(code, where), *code.lines, "}"])
+        text = "\n".join([*lines, *_sizes(code.sizes, where), *_extents(code, where), *code.lines, "}"])
         name = self.packs.get(text)
         if name is None:
             name = self.packs[text] = f"pack_{_digest(text)}"
@@ -278,7 +283,7 @@ class Emitter:
             places: list[Slot | View] = [*item.inputs, *item.outputs]
             name = self.pack(item)
             self.called.add(name)
-            return [f"{pad}{{ {self._array(places, self.told[id(item.pack)])} {name}(b); }}"]
+            return [f"{pad}{{ {self._array(places, self.extents[id(item.pack)])} {name}(b); }}"]
         if isinstance(item, Outside):
             return self._outside(item, pad)
         if isinstance(item, Turns):
@@ -287,7 +292,7 @@ class Emitter:
         inputs = [view if n in item.kernel.reads else None for n, view in enumerate(item.inputs)]
         work = [item.work] if item.work is not None else []
         calls, stages = [], self.kernel(item)
-        array = self._array([*inputs, *item.packs, *item.results, *work], self.told[id(item.kernel)])
+        array = self._array([*inputs, *item.packs, *item.results, *work], self.extents[id(item.kernel)])
         for name, stage in stages:
             same = self._same_place(item, stage)
             if same == "1":
@@ -315,12 +320,12 @@ class Emitter:
             return ""
         return f"b[{stage.copied}] == b[{len(item.inputs) + len(item.packs)}]"
 
-    def _array(self, places: Sequence[Slot | View | None], told: Sequence[int]) -> str:
-        """The table `b` of addresses for a kernel: None for what it does not read, the program's sizes or its numbers at the end."""
+    def _array(self, places: Sequence[Slot | View | None], extents: Sequence[int]) -> str:
+        """The table `b` of addresses for a kernel: None for what it does not read, the program's sizes or its extents at the end."""
         texts = ["0" if p is None else self._at(p) for p in places]
-        texts += ["told"] if told else [self.sizes] if self.sizes else []
+        texts += ["extents"] if extents else [self.sizes] if self.sizes else []
         array = ", ".join(f"(void*)({text})" for text in texts) or "(void*)0"
-        numbers = f"static const int64_t told[] = {{{', '.join(map(str, told))}}}; " if told else ""
+        numbers = f"static const int64_t extents[] = {{{', '.join(map(str, extents))}}}; " if extents else ""
         return f"{numbers}void* const b[] = {{{array}}};"
 
     def _outside(self, item: Outside, pad: str) -> list[str]:
@@ -391,10 +396,10 @@ class Emitter:
             f"{pad}}}",
         ]
 
-    def tell(self, programs: Iterable[Program]) -> None:
-        """Let small kernels share functions if programs have many."""
+    def share(self, programs: Iterable[Program]) -> None:
+        """Let small kernels share functions where programs have many."""
         kernels = {id(i.kernel): i.kernel for program in programs for i in every(program.run) if isinstance(i, Run)}
-        self.tells = sum(map(_is_small, kernels.values())) > MANY
+        self.shares = sum(map(_is_small, kernels.values())) > self.many
 
     def begin(self, program: Program) -> None:
         """Take a program's external code into the table. The sequences that follow are the program's."""
@@ -493,7 +498,7 @@ class Emitter:
         """The two functions that the library shows, and what they call first."""
         if self.ends:
             return self.ends
-        self.tell([program])
+        self.share([program])
         self.begin(program)
         first = program.run[0] if program.run else None
         run = self._looped(first) if isinstance(first, Looped) else self.sequence("run_all", program.run)

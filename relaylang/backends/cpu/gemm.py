@@ -103,8 +103,8 @@ def block_kernel(
     """`name(x, w[, ahead], t, step[, apart][, first][, begin][, shift], n0, s0, ...)`: it makes a block of sums.
 
     `t[r * step + c] = sum over loops and taps of x[r * apart + offsets] * w[...][c]`. Where sums are taken in `parts`, it is
-    added to the value there unless `first`. There are `depth` loops around the taps; loop `i` makes `n<i>` steps of `s<i>` elements in x. The `taps` are
-    the innermost, unrolled steps, each `tap` elements from the last. `w` is packed as
+    added to the value there unless `first`. There are `depth` loops around the taps; loop `i` makes `n<i>` steps of `s<i>`
+    elements in x. The `taps` are the innermost, unrolled steps, each `tap` elements from the last. `w` is packed as
     [loops...][taps][vectors * lanes][steps], aligned to 64 bytes. With `start`, sums begin with the columns' values at
     `begin`. Without `apart`, it is an argument. Sums that are held in another type are shifted by `shift` bits before they
     are added. Each round of the taps asks the memory for `ahead` lines of the cache, from the pointer `ahead` on.

@@ -27,8 +27,8 @@ from relaylang.kernels.sizes import has_sizes, surely_less, usual
 
 #: With more rows than this, the way of weights from the far caches takes no time beside the products.
 _FEW_ROWS = 1024
-#: Contractions of no more products have blocks of other shapes, too: these are told how far apart rows lie, and write out no
-#: steps. So programs of many small products compile soon.
+#: Contractions of no more products share blocks. These take the distance of rows as an argument, and write out no steps.
+#: So programs of many small products compile soon.
 _SMALL = 1 << 16
 
 
