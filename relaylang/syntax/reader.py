@@ -23,12 +23,13 @@ from relaylang.ir.types import IncompleteType, Type
 from relaylang.syntax.actions import ACTIONS, Build
 from relaylang.syntax.actions.globals import TypeNames
 from relaylang.syntax.actions.reports import Reports, shown
+from relaylang.syntax.actions.statements import Block
 from relaylang.syntax.actions.types import quiet_tensor_type
 from relaylang.syntax.metadata import load_metadata, module_attributes, numbered_constants, with_values
 from relaylang.syntax.tables import Tables
 from relaylang.syntax.tables import data as table_data
 from relaylang.syntax.tokeniser import section_start
-from relaylang.syntax.tokens import OpenComment, TokenSource
+from relaylang.syntax.tokens import OpenComment, TokenSource, TokenWalk
 
 
 @dataclass
@@ -100,6 +101,8 @@ def run(
     kinds, kind_of = tab.kinds, tab.kind_of
     number = tab.numbers
     semicolon, inner = number["SEMI"], number["INNER"]
+    # the tokens that begin a statement of a long text
+    begins = frozenset((number["GRAPHBIND"], number["LET"]) if isinstance(tokens, TokenWalk) else ())
     held: tuple[str, int] | None = None
     i = read = -1  # this token, and the last one in front of it that is no comment
     for tok in tokens:
@@ -107,6 +110,12 @@ def run(
         term = kinds.get(tok)
         if term is None:
             term = kind_of(tok)
+        if term in begins and vals[-1].__class__ is Block:
+            count = parts[-1].read(tokens.words, i - tokens.begin, i, vals[-1])  # type: ignore[attr-defined]
+            if count:
+                tokens.skip(count - 1)  # type: ignore[attr-defined]
+                i = read = i + count - 1
+                continue
         a = row[term]
         while True:
             if a.__class__ is list:
