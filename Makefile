@@ -7,7 +7,7 @@ JOBS ?= 2
 # The tests start Python hundreds of times: it keeps its compiled modules, whatever the caller's environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: tvm-suite bare peers consistency sweeps searches test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import bench-cpu bench-tune bench-vm bench-npu bench-quantize fuzz-vm fuzz-npu clean generated
+.PHONY: tvm-suite bare peers consistency sweeps searches test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import bench-cpu bench-tune bench-vm bench-npu bench-quantize fuzz-vm fuzz-npu bench-compile clean generated
 
 help:
 	@echo "make demo               install into $(VENV) and show every stage on examples/"
@@ -29,6 +29,7 @@ help:
 	@echo "make bench-passes       time the passes"
 	@echo "make bench-import       time the importers on real networks, and compare outputs with their runtimes"
 	@echo "make bench-cpu          time compiled networks beside onnxruntime and OpenVINO (ROUNDS=7, MARCH=x86-64-v3; after make peers)"
+	@echo "make bench-compile      time the compilation of 100 to 10 000 small calls"
 	@echo "make bench-tune         search schedules of kernels, and compare them with the defaults (TRIALS=300, MARCH=x86-64-v3, NAMES=dense)"
 	@echo "make bench-vm           time programs with control flow on the VM, beside TVM's VM where RELAY_ORACLE names one (NAMES=decoder)"
 	@echo "make bench-quantize     compare quantised networks with onnxruntime's quantiser (installs scikit-learn)"
@@ -113,6 +114,9 @@ bench-import: setup
 
 bench-cpu: setup
 	@$(BIN)/python benchmarks/cpu.py $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MARCH),--march $(MARCH)) $(if $(WRITE),--write) $(NAMES)
+
+bench-compile: setup
+	@$(BIN)/python benchmarks/compile.py $(if $(WRITE),--write)
 
 bench-tune: setup
 	@$(BIN)/python benchmarks/tune.py $(if $(TRIALS),--trials $(TRIALS)) $(if $(MARCH),--march $(MARCH)) $(if $(WRITE),--write) $(NAMES)

@@ -83,9 +83,13 @@ class Renderer:
 
     `names` are buffers and variables, `helpers` functions and types of `csrc/`, `calls` other functions by their names in
     the C, `sizes` those of the kernel's sizes. Functions of the kernel have the names that `functions` gives them.
+
+    With `extents`, the C has a name for each number of indices and loops: `extent0`, `extent1`, ... The table gets the
+    numbers. So kernels that differ in them alone have the same C.
     """
 
-    def __init__(self, indent: int = 1, functions: Mapping[str, str] | None = None) -> None:
+    def __init__(self, indent: int = 1, functions: Mapping[str, str] | None = None, extents: dict[int, int] | None = None) -> None:
+        self.extents = extents
         self.lines: list[str] = []
         self.depth = indent
         self.functions = functions or {}
@@ -117,13 +121,15 @@ class Renderer:
             case Linear(terms, const):
                 self.sizes.update(sizes_in(const, *[factor for _, factor in terms]))
                 settled = self._settled(value)
-                return sum_text(settled, self.expr) if isinstance(settled, Linear) else self.expr(settled)
+                return sum_text(settled, self.expr, self.number) if isinstance(settled, Linear) else self.expr(settled)
             case Const(data, ty):
                 return literal(data, ty)
             case Load(buffer, index, ty, aligned):
                 return self.place(buffer, index, ty, aligned)
             case Op() if self._unrolled and value.type == INDEX and (settled := self._settled(value)) is not value:
                 return self.expr(settled)
+            case Op(("quotient" | "remainder"), (left, right)) if self.extents is not None:  # known divisors become products
+                return self._form(value.name, value.args, value.type).format(self._operand(left), self._written(right, self._operand))
             case Op(name, args, ty):
                 return self._form(name, args, ty).format(*map(self._operand, args))
             case Extent(size):
@@ -138,10 +144,26 @@ class Renderer:
                 return self._cast(inner, ty)
         raise AssertionError(type(value).__name__)
 
+    def number(self, value: int) -> str:
+        """A number of an index, or the name that stands for it."""
+        if self.extents is None or abs(value) & (abs(value) - 1) == 0:  # a vector's lanes are a power of two
+            return str(value)
+        return f"extent{self.extents.setdefault(value, len(self.extents))}"
+
+    def _written(self, value: Expr, one: Callable[[Expr], str]) -> str:
+        """The C of an expression with its numbers, as `one` writes it."""
+        extents, self.extents = self.extents, None
+        text = one(value)
+        self.extents = extents
+        return text
+
     def _intrinsic(self, value: Intrinsic) -> str:
         match value:
             case Intrinsic("lane", (vector, lane)):
-                return f"{self.expr(vector)}[{self.expr(lane)}]"
+                return f"{self.expr(vector)}[{self._written(lane, self.expr)}]"
+            case Intrinsic("mix", (one, two, *mixed), ty) if self.extents is not None:
+                helper = self.helper(f"r_mix_{VECTORS[vector_of(ty)[0]][1]}")
+                return f"{helper}({self.expr(one)}, {self.expr(two)}, {', '.join(self._written(n, self.expr) for n in mixed)})"
             case Intrinsic("splat" | "sum", (inner,), ty) if vector_of(inner.type)[1] == vector_of(ty)[1] == 1:
                 return self.expr(inner)
             case Intrinsic("fma", (x, y, z), ty) if vector_of(ty)[1] == 1 and ty not in SCALARS:
@@ -189,10 +211,9 @@ class Renderer:
 
     def place(self, buffer: str, index: Expr, ty: str, aligned: bool, const: bool = True) -> str:
         """The C of an element of a buffer, or of a vector there."""
-        at = self.expr(index)
         if buffer in self._registers:
-            return f"{buffer}_{at}"
-        name = self.name(buffer)
+            return f"{buffer}_{self._written(index, self.expr)}"
+        at, name = self.expr(index), self.name(buffer)
         if buffer in self._vectors or vector_of(ty)[1] == 1:
             return f"{name}[{at}]"
         text = self.type(ty) + ("" if aligned else "u")
@@ -269,7 +290,9 @@ class Renderer:
             case Call(name, args):
                 function = self.functions.get(name, name)
                 (self.helpers if function == name else self.calls).add(function)
-                self.put(f"{function}({', '.join(map(self.expr, args))});")
+                # Some helpers are macros that want numbers.
+                texts = map(self.expr, args) if function != name else (self._written(arg, self.expr) for arg in args)
+                self.put(f"{function}({', '.join(texts)});")
             case Note(text):
                 self.put(f"// {text}")
 
@@ -356,11 +379,11 @@ def function(made: Function) -> str:
     return "\n".join(Renderer(0).function(made).lines)
 
 
-def sum_text(value: Linear, one: Callable[[Expr], str]) -> str:
-    """The text of a sum; `one` gives that of its operands."""
-    out = [f"{'-' if c < 0 else ''}{one(a)}{f'*{abs(c)}' if abs(c) != 1 else ''}" for a, c in value.terms]
+def sum_text(value: Linear, one: Callable[[Expr], str], digits: Callable[[int], str] = str) -> str:
+    """The text of a sum; `one` gives that of its operands, `digits` that of its numbers."""
+    out = [f"{'-' if c < 0 else ''}{one(a)}{f'*{digits(abs(c))}' if abs(c) != 1 else ''}" for a, c in value.terms]
     if out and value.const > 0 > value.terms[0][1]:
-        out.insert(0, str(value.const))
+        out.insert(0, digits(value.const))
     elif value.const != 0 or not out:
-        out.append(str(value.const))
+        out.append(digits(value.const))
     return " + ".join(out).replace("+ -", "- ")

@@ -22,13 +22,15 @@ from relaylang.ir.module import IRModule
 from relaylang.ir.types import IncompleteType, Type
 from relaylang.syntax.actions import ACTIONS, Build
 from relaylang.syntax.actions.globals import TypeNames
+from relaylang.syntax.actions.plain import PlainStatements
 from relaylang.syntax.actions.reports import Reports, shown
+from relaylang.syntax.actions.statements import Block
 from relaylang.syntax.actions.types import quiet_tensor_type
 from relaylang.syntax.metadata import load_metadata, module_attributes, numbered_constants, with_values
 from relaylang.syntax.tables import Tables
 from relaylang.syntax.tables import data as table_data
 from relaylang.syntax.tokeniser import section_start
-from relaylang.syntax.tokens import OpenComment, TokenSource
+from relaylang.syntax.tokens import OpenComment, TokenSource, TokenWalk
 
 
 @dataclass
@@ -100,6 +102,11 @@ def run(
     kinds, kind_of = tab.kinds, tab.kind_of
     number = tab.numbers
     semicolon, inner = number["SEMI"], number["INNER"]
+    # the tokens that begin a statement of a long text, and a walk of its own: the actions may look at the tokens, too
+    walk, plain, begins = None, parts[-1], frozenset[int]()
+    if isinstance(tokens, TokenWalk) and isinstance(plain, PlainStatements):
+        tokens = walk = TokenWalk(source)
+        begins = frozenset((number["GRAPHBIND"], number["LET"]))
     held: tuple[str, int] | None = None
     i = read = -1  # this token, and the last one in front of it that is no comment
     for tok in tokens:
@@ -107,6 +114,12 @@ def run(
         term = kinds.get(tok)
         if term is None:
             term = kind_of(tok)
+        if term in begins and vals[-1].__class__ is Block:
+            count = plain.read(walk.words, i - walk.begin, i, vals[-1])  # type: ignore[union-attr]
+            if count:
+                walk.skip(count - 1)  # type: ignore[union-attr]
+                i = read = i + count - 1
+                continue
         a = row[term]
         while True:
             if a.__class__ is list:

@@ -10,6 +10,7 @@ import re
 from array import array
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import chain, islice
 from typing import overload
 
 from relaylang.diagnostics.source import SourceFile, Span
@@ -184,15 +185,26 @@ class TokenWalk(Sequence[str]):
 
     def __init__(self, source: TokenSource) -> None:
         self._source = source
+        #: The stretch that a walk is in, the number of its first token, and what the walk has left of it.
+        self.words: list[str] = []
+        self.begin = 0
+        self._left: Iterator[str] = iter(())
 
     @cached_property
     def _all(self) -> list[str]:
-        return list(iter(self))  # `list` asks a sequence for its length
+        return [*self._source.lead, *chain.from_iterable(self._source.stretches())]
 
     def __iter__(self) -> Iterator[str]:
         yield from self._source.lead
-        for stretch in self._source.stretches():
-            yield from stretch
+        begin = len(self._source.lead)
+        for words in self._source.stretches():
+            self.words, self.begin, self._left = words, begin, iter(words)
+            begin += len(words)
+            yield from self._left
+
+    def skip(self, count: int) -> None:
+        """Leave tokens of the stretch out of the walk that is under way."""
+        next(islice(self._left, count, count), None)
 
     def __len__(self) -> int:
         return len(self._all)

@@ -65,7 +65,8 @@ def source(kernels: Sequence[Generated], lanes: int) -> str:
     parts, rows = [], []
     helpers: set[str] = set()
     for k in kernels:
-        codes = [*[Renderer(0).function(f) for f in k.functions], Renderer().body(k.body)]
+        extents: dict[int, int] | None = {} if k.seed % 2 and not k.sizes else None
+        codes = [*[Renderer(0).function(f) for f in k.functions], Renderer(extents=extents).body(k.body)]
         helpers |= {h for code in codes for h in code.helpers}
         parts += ["\n".join(code.lines) for code in codes[:-1]]
         head = [f"static void k{k.seed}(void* const* b, const long* z, long lo, long hi) {{"]
@@ -73,6 +74,7 @@ def source(kernels: Sequence[Generated], lanes: int) -> str:
             const = "" if buf.written else "const "
             head.append(f"  {const}{CTYPES[buf.dtype]}* restrict {buf.name} = b[{n}];")
         head += [f"  const long {name} = z[{name.removeprefix('size')}];" for name in sorted(codes[-1].sizes)]
+        head += [f"  const long extent{n} = {value};" for value, n in (extents or {}).items()]
         parts.append("\n".join([*head, *codes[-1].lines, "}"]))
         sizes = ", ".join(str(buf.data.nbytes) for buf in k.buffers)
         given = ", ".join(map(str, [*k.sizes.values(), 0, 0][:2]))

@@ -17,7 +17,7 @@ from relaylang.backends.cpu.fragments import fragments, needed
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Stage, nbytes
 from relaylang.backends.cpu.origin import origins
-from relaylang.backends.cpu.program import Branch, Copy, Instruction, Looped, Outside, PackIn, Program, Run, Slot, Turns, View
+from relaylang.backends.cpu.program import Branch, Copy, Instruction, Looped, Outside, PackIn, Program, Run, Slot, Turns, View, every
 from relaylang.backends.cpu.units import Piece, reached, shared_out
 from relaylang.kernels.dtypes import CTYPES, SIZES, literal
 from relaylang.kernels.nest import Buf
@@ -29,6 +29,8 @@ from relaylang.runtime.failures import RANGE, STATUS
 CHUNK = 300
 #: A loop's turn of so few instructions looks once in so many turns whether the run ends.
 _SHORT, _SELDOM = 16, 16
+#: Kernels of no more elements are small. Functions that read their extents from a table read no more than the second.
+_SMALL, _NUMBERS = 1 << 14, 32
 #: The most lines of a function's comment.
 _NOTES = 12
 
@@ -67,10 +69,22 @@ def _values(buf: Buf, data: np.ndarray) -> str:
     return ", ".join(literal(v, buf.dtype) for v in values)
 
 
+def _is_small(kernel: Kernel) -> bool:
+    """Whether a kernel is small: its tensors have no sizes, and few elements together."""
+    buffers = [*kernel.params, *[pack.target for pack in kernel.packs], *kernel.outs, *kernel.work]
+    total = sum(buf.size for buf in buffers)
+    return not isinstance(total, Size) and total <= _SMALL
+
+
 def _sizes(names: Iterable[str], where: str) -> list[str]:
     """Sizes (`relaylang.kernels.sizes`) by their names, taken from a table."""
     numbers = sorted(int(name.removeprefix("size")) for name in names)
     return [f"  const long size{n} = (long)((const int64_t*){where})[{n}];" for n in numbers]
+
+
+def _extents(code: Renderer, where: str) -> list[str]:
+    """The extents that a function reads from a table."""
+    return [f"  const long extent{n} = (long)((const int64_t*){where})[{n}];" for n in (code.extents or {}).values()]
 
 
 _ARGUMENTS = "(const void* const* in, void* const* out, const void* const* params, char* fixed, char* arena, int threads)"
@@ -88,6 +102,8 @@ class Emitter:
 
     #: Whether runs look for their end (`r_stopped`).
     watched = True
+    #: Of programs with more small kernels than this, those that differ in extents alone are one function.
+    many = 256
 
     def __init__(self, isa: Isa, threads: bool, about: str = "", timed: Mapping[int, int] | None = None) -> None:
         self.isa = isa
@@ -117,6 +133,9 @@ class Emitter:
         self.helpers: set[str] = set()
         #: What the functions of loops use of `csrc/`.
         self.stated: set[str] = set()
+        #: Whether small kernels share functions; and the extents of such functions, by the identities of kernels and packs.
+        self.shares = False
+        self.extents: dict[int, list[int]] = {}
         #: The number of loops so far.
         self.loops = 0
         self._read: set[str] = set()
@@ -184,7 +203,7 @@ class Emitter:
         for buf in kernel.work:
             if buf.name in code.names:
                 sizes.update(sizes_in(at))
-                out.append(f"  {CTYPES[buf.dtype]}* restrict {buf.name} = (void*)((char*)b[{number}] + {at});")
+                out.append(f"  {CTYPES[buf.dtype]}* restrict {buf.name} = (void*)((char*)b[{number}] + {code.number(at)});")
             at += nbytes(buf)
         for buf, data in kernel.constants:
             if buf.name in code.names:
@@ -192,7 +211,8 @@ class Emitter:
         number += bool(kernel.work)
         if kernel.fault.name in code.names:
             out.append(f"  int64_t* restrict {kernel.fault.name} = b[{number}];")
-        return [*_sizes(sizes, f"b[{number + bool(kernel.sites)}]"), *out]
+        where = f"b[{number + bool(kernel.sites)}]"
+        return [*_sizes(sizes, where), *_extents(code, where), *out]
 
     def kernel(self, item: Run) -> list[tuple[str, Stage]]:
         """The C functions of the stages of an instruction's kernel."""
@@ -211,11 +231,18 @@ class Emitter:
             known += [line for line in map(printable, lines) if line not in known]
             known[_NOTES:] = ["..."] if len(known) > _NOTES else []
 
+    def _reads_extents(self, kernel: Kernel) -> bool:
+        """Whether a kernel's functions read its extents from a table. A program's sizes lie there otherwise."""
+        return self.shares and not self.sizes and _is_small(kernel)
+
     def _stages(self, kernel: Kernel) -> list[tuple[str, Stage]]:
         names = self.shared[id(kernel)] = self._shared(kernel)
+        extents: dict[int, int] | None = {} if self._reads_extents(kernel) else None
+        codes = [Renderer(functions=names, extents=extents).body(stage.body) for stage in kernel.stages]
+        if extents is not None and len(extents) > _NUMBERS:
+            codes, extents = [Renderer(functions=names).body(stage.body) for stage in kernel.stages], None
         out = []
-        for stage in kernel.stages:
-            code = Renderer(functions=names).body(stage.body)
+        for stage, code in zip(kernel.stages, codes):
             declared = self._declarations(kernel, code)
             if "lo" not in code.names:
                 declared.append("  (void)lo; (void)hi;")
@@ -226,17 +253,21 @@ class Emitter:
                 signature = f"void {name}(void* const* b, long lo, long hi)"
                 self._add(name, f"R_KERNEL void {name}{body}", signature, code.calls, code.helpers)
             out.append((name, stage))
+        self.extents[id(kernel)] = list(extents or ())
         return out
 
     def pack(self, item: PackIn) -> str:
         """The C function that packs a parameter."""
         pack = item.pack
-        code = Renderer().body(pack.body)
+        extents: dict[int, int] | None = {} if self._reads_extents(item.kernel) else None
+        code = Renderer(extents=extents).body(pack.body)
+        self.extents[id(pack)] = list(extents or ())
         lines = ["(void* const* b) {"]
         places = {buf.name: (number, buf) for number, buf in reversed([*enumerate(pack.sources)])}
         lines += [f"  const {CTYPES[buf.dtype]}* restrict {name} = b[{n}];" for name, (n, buf) in reversed(places.items())]
         lines.append(f"  {CTYPES[pack.target.dtype]}* restrict {pack.target.name} = b[{len(pack.sources)}];")
-        text = "\n".join([*lines, *_sizes(code.sizes, f"b[{len(pack.sources) + 1}]"), *code.lines, "}"])
+        where = f"b[{len(pack.sources) + 1}]"
+        text = "\n".join([*lines, *_sizes(code.sizes, where), *_extents(code, where), *code.lines, "}"])
         name = self.packs.get(text)
         if name is None:
             name = self.packs[text] = f"pack_{_digest(text)}"
@@ -256,7 +287,7 @@ class Emitter:
             places: list[Slot | View] = [*item.inputs, *item.outputs]
             name = self.pack(item)
             self.called.add(name)
-            return [f"{pad}{{ void* const b[] = {{{self._array(places)}}}; {name}(b); }}"]
+            return [f"{pad}{{ {self._array(places, self.extents[id(item.pack)])} {name}(b); }}"]
         if isinstance(item, Outside):
             return self._outside(item, pad)
         if isinstance(item, Turns):
@@ -269,9 +300,9 @@ class Emitter:
         inputs = [view if n in item.kernel.reads else None for n, view in enumerate(item.inputs)]
         work = [item.work] if item.work is not None else []
         failure = [self._record("arena", self.status)] if item.kernel.sites else []
-        array = self._array([*inputs, *item.packs, *item.results, *work], failure)
-        calls = []
-        for name, stage in self.kernel(item):
+        calls, stages = [], self.kernel(item)
+        array = self._array([*inputs, *item.packs, *item.results, *work], self.extents[id(item.kernel)], failure)
+        for name, stage in stages:
             same = self._same_place(item, stage)
             if same == "1":
                 continue
@@ -287,7 +318,7 @@ class Emitter:
             calls.append(f"if (!({same})) {call}" if same else call)
         calls += [f"if (*{place}) {{ r_failed({place}, {RANGE}, {item.first_site}); return; }}" for place in failure]
         self.helpers.update(["r_failed"] if failure else [])
-        return [f"{pad}{{ void* const b[] = {{{array}}}; {' '.join(calls)} }}"]
+        return [f"{pad}{{ {array} {' '.join(calls)} }}"]
 
     def _record(self, arena: str, status: int | None) -> str:
         """Where a run says how it failed."""
@@ -305,10 +336,13 @@ class Emitter:
             return ""
         return f"b[{stage.copied}] == b[{len(item.inputs) + len(item.packs)}]"
 
-    def _array(self, places: Sequence[Slot | View | None], more: Sequence[str] = ()) -> str:
-        """Addresses for a kernel, None for what it does not read, and `more`, that of the program's sizes behind them."""
-        texts = [*("0" if p is None else self._at(p) for p in places), *more, *([self.sizes] if self.sizes else [])]
-        return ", ".join(f"(void*)({text})" for text in texts) or "(void*)0"
+    def _array(self, places: Sequence[Slot | View | None], extents: Sequence[int], more: Sequence[str] = ()) -> str:
+        """The table `b` of a kernel: addresses (None for what it does not read), `more`, the program's sizes or the kernel's extents."""
+        texts = [*("0" if p is None else self._at(p) for p in places), *more]
+        texts += ["extents"] if extents else [self.sizes] if self.sizes else []
+        array = ", ".join(f"(void*)({text})" for text in texts) or "(void*)0"
+        numbers = f"static const int64_t extents[] = {{{', '.join(map(str, extents))}}}; " if extents else ""
+        return f"{numbers}void* const b[] = {{{array}}};"
 
     def _outside(self, item: Outside, pad: str) -> list[str]:
         """A call of external code. Where it fails, the run ends, and the arena has its number."""
@@ -380,6 +414,11 @@ class Emitter:
             f"{pad}  {name}(taken, given, params, fixed, {work}, threads);{stop}",
             f"{pad}}}",
         ]
+
+    def share(self, programs: Iterable[Program]) -> None:
+        """Let small kernels share functions where programs have many."""
+        kernels = {id(i.kernel): i.kernel for program in programs for i in every(program.run) if isinstance(i, Run)}
+        self.shares = sum(map(_is_small, kernels.values())) > self.many
 
     def begin(self, program: Program) -> None:
         """Take a program's external code into the table. The sequences that follow are the program's."""
@@ -480,6 +519,7 @@ class Emitter:
         """The two functions that the library shows, and what they call first."""
         if self.ends:
             return self.ends
+        self.share([program])
         self.begin(program)
         first = program.run[0] if program.run else None
         run = self._looped(first) if isinstance(first, Looped) else self.sequence("run_all", program.run)

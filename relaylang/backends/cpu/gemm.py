@@ -64,8 +64,10 @@ def _squares(
     return c, start, step, sums
 
 
-def _stored(sums: Callable[[ir.Expr, int, ir.Expr], ir.Expr], rows: int, vectors: int, t: ir.Param, step: ir.Expr) -> ir.Body:
-    """Store, or add, the rows of squares of sums."""
+def _stored(
+    sums: Callable[[ir.Expr, int, ir.Expr], ir.Expr], rows: int, vectors: int, t: ir.Param, step: ir.Expr, parts: bool
+) -> ir.Body:
+    """Store the rows of squares of sums; where sums are taken in parts, add those that are not `first`."""
     i, v = ir.Var("i"), ir.Var("v")
 
     def put(number: ir.Expr, odd: int, added: bool) -> ir.Stmt:
@@ -80,7 +82,7 @@ def _stored(sums: Callable[[ir.Expr, int, ir.Expr], ir.Expr], rows: int, vectors
         pairs: ir.Body = [ir.loop("i", 0, even, [put(i, 0, added), put(i, 1, added)], ir.UNROLLED)] if even else []
         return [*pairs, put(ir.number(even), 0, added)] if left else pairs
 
-    return [ir.If(ir.Var("first"), all_rows(False), all_rows(True))]
+    return [ir.If(ir.Var("first"), all_rows(False), all_rows(True))] if parts else all_rows(False)
 
 
 @lru_cache(maxsize=256)
@@ -96,12 +98,13 @@ def block_kernel(
     tap: int,
     start: bool,
     ahead: int = 0,
+    parts: bool = True,
 ) -> ir.Function:
-    """`name(x, w[, ahead], t, step[, apart], first[, begin][, shift], n0, s0, ...)`: it adds a part of a sum to a block.
+    """`name(x, w[, ahead], t, step[, apart][, first][, begin][, shift], n0, s0, ...)`: it makes a block of sums.
 
-    `t[r * step + c] = sum over loops and taps of x[r * apart + offsets] * w[...][c]`, added to the value there unless
-    `first`. There are `depth` loops around the taps; loop `i` makes `n<i>` steps of `s<i>` elements in x. The `taps` are
-    the innermost, unrolled steps, each `tap` elements from the last. `w` is packed as
+    `t[r * step + c] = sum over loops and taps of x[r * apart + offsets] * w[...][c]`. Where sums are taken in `parts`, it is
+    added to the value there unless `first`. There are `depth` loops around the taps; loop `i` makes `n<i>` steps of `s<i>`
+    elements in x. The `taps` are the innermost, unrolled steps, each `tap` elements from the last. `w` is packed as
     [loops...][taps][vectors * lanes][steps], aligned to 64 bytes. With `start`, sums begin with the columns' values at
     `begin`. Without `apart`, it is an argument. Sums that are held in another type are shifted by `shift` bits before they
     are added. Each round of the taps asks the memory for `ahead` lines of the cache, from the pointer `ahead` on.
@@ -160,20 +163,23 @@ def block_kernel(
     held, to = ir.load(c, r, v), ir.Let("to", ir.address(t, r * step, written=True))
     added = ir.load(to.var, v * lanes, lanes=lanes) + held
     later = ir.Param("ahead", w.type)
-    steps = [ir.Param(name, ir.INDEX) for name in ("step", *(["apart"] if apart is None else []), "first")]
+    named = {"step": True, "apart": apart is None, "first": parts}
+    steps = [ir.Param(name, ir.INDEX) for name, is_wanted in named.items() if is_wanted]
     params = [x, w, *([later] if ahead else []), t, *steps, *([begin] if start else []), *sizes]
-    end: ir.Stmt = ir.If(ir.Var("first"), every(ir.store(to.var, held, v * lanes), to), every(ir.store(to.var, added, v * lanes), to))
+    end = every(ir.store(to.var, held, v * lanes), to)
+    if parts:
+        end = [ir.If(ir.Var("first"), end, every(ir.store(to.var, added, v * lanes), to))]
     if arith.held:
         params.insert(len(params) - len(sizes), ir.Param("shift", ir.INDEX))
         place = ir.address(to.var, v * lanes, written=True)
-        wide = ir.Call("r_add_wide", (place, held, ir.Var("first"), ir.Var("shift")))
-        end = ir.Block(every(wide, to))
+        wide = ir.Call("r_add_wide", (place, held, ir.Var("first") if parts else ir.number(1), ir.Var("shift")))
+        end = [ir.Block(every(wide, to))]
     body = [
         ir.Let("q", ir.address(w, 0), mutable=True),
         *([ir.Let("far", ir.address(later, 0), mutable=True)] if ahead else []),
         *body,
     ]
     if square:
-        return ir.Function(name, params, [square[0], *square[1], *body, *_stored(square[3], rows, vectors, t, step)])
+        return ir.Function(name, params, [square[0], *square[1], *body, *_stored(square[3], rows, vectors, t, step, parts)])
     before = every(ir.store(c, ir.load(begin, v * lanes, lanes=lanes, aligned=True), r, v)) if start else []
-    return ir.Function(name, params, [c, *before, *body, end])
+    return ir.Function(name, params, [c, *before, *body, *end])

@@ -24,6 +24,7 @@ from relaylang.syntax.actions.locals import Locals
 from relaylang.syntax.actions.metavalues import MetaValues, ReadType, no_type
 from relaylang.syntax.actions.operators import OperatorCalls
 from relaylang.syntax.actions.patterns import MatchActions
+from relaylang.syntax.actions.plain import PlainStatements
 from relaylang.syntax.actions.reports import Reports
 from relaylang.syntax.actions.statements import StatementActions
 from relaylang.syntax.actions.types import DataTypeActions, TypeActions
@@ -45,6 +46,7 @@ PARTS: tuple[type, ...] = (
     ListActions,
     TextActions,
     ErrorActions,
+    PlainStatements,
 )
 
 
@@ -112,6 +114,7 @@ class Build:
             _LISTS,
             self.text,
             self.errors,
+            PlainStatements(reports, locals),
         )
 
     def finish(self) -> None:

@@ -16,7 +16,7 @@ from relaylang.syntax.actions.reports import Reports
 from relaylang.syntax.spellings import BY_NAME, OldOp
 
 #: Operators by the token that opens their call.
-_CALLEES: dict[str, Expr] = {}
+CALLEES: dict[str, Expr] = {}
 
 
 class CallActions:
@@ -29,11 +29,11 @@ class CallActions:
         self.meta = meta
 
     def on_open_name(self, v: str, first: int, last: int) -> list[AnyValue]:
-        callee = _CALLEES.get(v)
+        callee = CALLEES.get(v)
         if callee is None:
             callee = self.callees.find(v[:-1], first, len(v) - 1)
             if callee.__class__ is Op and callee.name not in EXTENSIONS:  # type: ignore[attr-defined]
-                _CALLEES[v] = callee
+                CALLEES[v] = callee
         return [callee, first]
 
     def on_open_value(self, v: list[AnyValue], first: int, last: int) -> list[AnyValue]:

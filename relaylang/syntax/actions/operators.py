@@ -22,7 +22,7 @@ from relaylang.syntax.spellings import BY_NAME, OldOp, Spelling, Version, spelli
 from relaylang.syntax.synonyms import OTHER_ATTRIBUTES
 
 #: Attribute objects by operator and text. They never change, so calls of the same text share one.
-_ATTRS: dict[tuple[Op, str], AnyValue] = {}
+ATTRS: dict[tuple[Op, str], AnyValue] = {}
 _KEPT = 50_000
 #: Calls in today's spelling: the operator, the number of arguments, the attributes' text, the text's version.
 _AS_TODAY: set[tuple[Op | OldOp, int, str, Version | None]] = set()
@@ -69,14 +69,14 @@ class OperatorCalls:
         if isinstance(callee, Op):
             if len(items) == 1 and items[0].__class__ is tuple and not getattr(callee.attrs, "in_metadata", False):
                 key = (callee, items[0][0])
-                attrs = _ATTRS.get(key)
+                attrs = ATTRS.get(key)
                 if attrs is None:
                     before = self.reports.said.errors
                     attrs = self._attrs(callee, self.attributes.flatten(items)[0] if pairs is None else pairs, at)
                     if before == self.reports.said.errors and len(key[1]) < 1000:
-                        if len(_ATTRS) > _KEPT:
-                            _ATTRS.clear()
-                        _ATTRS[key] = attrs
+                        if len(ATTRS) > _KEPT:
+                            ATTRS.clear()
+                        ATTRS[key] = attrs
             elif not items:
                 attrs = self.no_attrs(callee, at)
             else:
@@ -171,12 +171,12 @@ class OperatorCalls:
 
     def no_attrs(self, op: Op, at: int) -> AnyValue:
         """The attributes of a call that names none."""
-        attrs = _ATTRS.get((op, ""))
+        attrs = ATTRS.get((op, ""))
         if attrs is None and op.attrs is not None:
             before = self.reports.said.errors
             attrs = self._attrs(op, [], at)
             if before == self.reports.said.errors:
-                _ATTRS[op, ""] = attrs
+                ATTRS[op, ""] = attrs
         return attrs
 
     def _attrs(self, op: Op, pairs: list[Pair], at: int) -> AnyValue:

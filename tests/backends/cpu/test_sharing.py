@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relaylang.backends import compile_module
+from relaylang.backends import compile_module, cpu
 from relaylang.backends.cpu import lower_module
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.isa import GENERIC
 from relaylang.backends.cpu.pipeline import MAX_DEPTH
+from relaylang.backends.vm import compile_vm
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, Tuple, TupleGetItem, Var
 from relaylang.kernels import ir
 from relaylang.ops import get, make_attrs
+from relaylang.typing import check
 
 WIDTH = 64
 Step = Callable[[Expr, int], Expr]
@@ -133,6 +135,57 @@ def test_what_is_shared_has_the_interpreters_values() -> None:
     wanted = evaluate(mod, given)
     for step, ours, theirs in zip(STEPS, compile_module(mod, "c -num-threads=1 -cflags=-O1").run(given), wanted):
         np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-9, err_msg=step.__name__)
+
+
+def small_calls(count: int) -> IRModule:
+    """Calls of different extents: elementwise, dense, transposed, summed by rows and by columns."""
+    params: list[Var] = []
+    results: list[Expr] = []
+    for number in range(count):
+        rows, columns = 3 + number // 5 % 29, 3 + number // 5 // 29 * 2
+        x = Var(f"x{number}", TensorType((rows, columns), "float32"))
+        params.append(x)
+        if number % 5 == 0:
+            results.append(op("add", x, op("tanh", x)))
+        elif number % 5 == 1:
+            w = Var(f"w{number}", TensorType((1 + rows % 17, columns), "float32"))
+            params.append(w)
+            results.append(op("nn.dense", x, w))
+        elif number % 5 == 2:
+            results.append(op("transpose", x, axes=[1, 0]))
+        else:
+            results.append(op("sum", x, axis=[number % 5 - 3]))
+    return IRModule.from_expr(Function(params, Tuple(results)))
+
+
+def test_small_kernels_that_differ_in_extents_are_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = []
+    for many in (Emitter.many, 1 << 30):
+        monkeypatch.setattr(Emitter, "many", many)
+        texts.append(compiled(small_calls(700)))
+    assert "extent0" in texts[0] and "extent0" not in texts[1]
+    assert 5 * texts[0].count("R_KERNEL void") < texts[1].count("R_KERNEL void")
+    # Each shows its own loops.
+    assert "extent0" not in cpu.emit(small_calls(700), "loops")
+    # They are many in large programs alone.
+    monkeypatch.undo()
+    assert "extent0" not in compiled(small_calls(50))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("runtime", ["c", "vm"])
+def test_functions_that_read_extents_from_a_table_have_the_same_bits(runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mod = small_calls(600)
+    check(mod)
+    rng = np.random.default_rng(7)
+    args = [rng.standard_normal([int(d) for d in p.type_annotation.shape]).astype("float32") for p in mod["main"].params]
+    results = []
+    for many in (Emitter.many, 1 << 30):
+        monkeypatch.setattr(Emitter, "many", many)
+        artifact = compile_vm(mod) if runtime == "vm" else compile_module(mod, "c -num-threads=1")
+        results.append(artifact.run(*args))
+    for number, (shared, plain) in enumerate(zip(*results, strict=True)):
+        assert np.array_equal(shared, plain), number
 
 
 def test_a_value_that_is_used_twice_is_a_local_variable() -> None:

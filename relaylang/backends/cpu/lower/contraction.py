@@ -27,6 +27,9 @@ from relaylang.kernels.sizes import has_sizes, surely_less, usual
 
 #: With more rows than this, the way of weights from the far caches takes no time beside the products.
 _FEW_ROWS = 1024
+#: Contractions of no more products share blocks. These take the distance of rows as an argument, and write out no steps.
+#: So programs of many small products compile soon.
+_SMALL = 1 << 16
 
 
 def lower_contraction(kernel: Kernel, c: Contraction, data: Buf, weights: Weights, sink: Sink, arith: Arith) -> None:
@@ -47,7 +50,9 @@ def lower_contraction(kernel: Kernel, c: Contraction, data: Buf, weights: Weight
     panels = pack_panels(kernel, c, weights, arith, tiling.vectors * isa.lanes)
     # A kernel may take half as many steps again.
     part = min(tiling.part, arith.limit * 2 // 3) if arith.limit else tiling.part
-    unit = _Unit(kernel, c, data, panels, sink, arith, isa, tiling, steps_of(c.runs, arith.steps, part, c.limbs))
+    small = surely_less(math.prod([axis.extent for axis in c.rows], start=c.columns * c.depth), _SMALL + 1)
+    steps = steps_of(c.runs, arith.steps, part, c.limbs, not small)
+    unit = _Unit(kernel, c, data, panels, sink, arith, isa, tiling, steps, small)
     unit.declare()
     order = unit.order()
     kernel.stage(body=[ir.loop("u", 0, math.prod(extent for _, extent in order), unit.body(order), ir.PARALLEL)])
@@ -80,6 +85,7 @@ class _Unit:
     isa: Isa
     tiling: Tiling
     steps: Steps
+    small: bool
 
     @property
     def row(self) -> Rows:
@@ -137,6 +143,11 @@ class _Unit:
     def name(self, rows: int) -> str:
         return f"{self.kernel.name}_block{rows}"
 
+    @cached_property
+    def apart(self) -> int | None:
+        """How far apart rows lie, where blocks know it."""
+        return None if self.small or has_sizes([self.row.step]) else self.row.step
+
     def declare(self) -> None:
         """Add the functions that make blocks."""
         # A kernel that writes one step out needs no distance, which may be a size.
@@ -148,12 +159,13 @@ class _Unit:
                 self.arith,
                 self.tiling.vectors,
                 rows,
-                None if has_sizes([self.row.step]) else self.row.step,
+                self.apart,
                 len(steps.counts) - steps.inside,
                 steps.unroll,
                 step,
                 self.panels.head > 0,
                 self.ahead,
+                bool(steps.parts),
             )
             self.kernel.functions.append(block)
 
@@ -420,8 +432,8 @@ class _Unit:
                 *([ir.address(w, self.later(weight, h))] if self.ahead else []),
                 ir.address(target.to, to, written=True),
                 target.step,
-                *([ir.number(self.row.step)] if has_sizes([self.row.step]) else []),
-                first,
+                *([ir.number(self.row.step)] if self.apart is None else []),
+                *([first] if steps.parts else []),
                 *begin,
                 *shift,
                 *self.loops(),

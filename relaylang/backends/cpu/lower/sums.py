@@ -123,16 +123,17 @@ class Steps:
         return [*loops, ("k", pieces, self.strides[-1] * self.piece)] if pieces > 1 else loops
 
 
-def steps_of(runs: Sequence[Sequence[Sum]], width: int, most: int, outside: int = 0) -> Steps:
+def steps_of(runs: Sequence[Sequence[Sum]], width: int, most: int, outside: int = 0, written_out: bool = True) -> Steps:
     """The steps of a sum. A kernel takes about `most` of them at once: whole inner runs, or a piece of the innermost.
 
-    The first `outside` runs are no part of it.
+    The first `outside` runs are no part of it. Some of the innermost steps may be `written_out`.
     """
     counts = counts_of(runs, width)
     strides = [run[-1].data for run in runs]
     strides[-1] *= width
     # A kernel's text has the distance of the steps that it writes out. It cannot be a size.
-    unroll = 1 if has_sizes(strides[-1:]) else next(n for n in (4, 8, 7, 6, 5, 3, 2, 1) if counts[-1] % n == 0)
+    several = (4, 8, 7, 6, 5, 3, 2) if written_out and not has_sizes(strides[-1:]) else ()
+    unroll = next((n for n in several if counts[-1] % n == 0), 1)
     inside, piece = len(runs) - 1, counts[-1]
     if has_sizes(counts):
         inside = outside
