@@ -475,8 +475,4 @@ def _operands(step: Step) -> list[Expr]:
     return [step.gates[0].data, *[p.expr for p in parts]]
 
 
-def _is_empty(x: Expr) -> bool:
-    return extents(x)[:1] == (0,)
-
-
 __all__ = ["with_layers"]
