@@ -16,7 +16,7 @@ import numpy as np
 
 from relaylang.backends.cpu.external import Externals, constants_of
 from relaylang.backends.cpu.kernel import ELSEWHERE, unsupported
-from relaylang.backends.cpu.turns import LEAST, MOST, Fixed, Form, Needs, begins, form_of, is_static, loop_call, whole_number
+from relaylang.backends.cpu.turns import LEAST, MOST, Fixed, Form, begins, form_of, is_static, loop_call, whole_number
 from relaylang.backends.placement import check_on_cpu
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.compute import compute
@@ -46,6 +46,7 @@ from relaylang.ir import (
 from relaylang.ir.typed import fresh_var, retype, typed, typed_constant, typed_var
 from relaylang.ops.record import Op
 from relaylang.ops.traits import Trait
+from relaylang.passes.needs import Needs
 from relaylang.typing import check
 
 _E = TypeVar("_E", bound=Expr)

@@ -172,12 +172,14 @@ class Pack:
 class Kernel:
     """A kernel in the making."""
 
-    def __init__(self, name: str, isa: Isa, space: Space | None = None, key: str = "") -> None:
+    def __init__(self, name: str, isa: Isa, space: Space | None = None, key: str = "", repeated: bool = False) -> None:
         self.name = name
         self.isa = isa
         #: The decisions that a schedule may change; and what finds the kernel in it.
         self.space = Space() if space is None else space
         self.key = key
+        #: Whether the kernel runs again and again: its weights stay in the caches.
+        self.repeated = repeated
         self.source: Source | None = None
         self._nests = 0
         self.params: list[Buf] = []

@@ -73,6 +73,7 @@ def lower_function(
     wanted: Strides = (),
     done: Collection[int] = (),
     schedule: Schedule | None = None,
+    repeated: bool = False,
 ) -> Kernel:
     """The kernel of a primitive function. Raises `RelayError` for operators that have no lowering.
 
@@ -80,17 +81,17 @@ def lower_function(
     the other parameters' tensors, `wanted` those of the results. Without them, all are contiguous. `done` are parts of
     the result (`parts_of`) that lie in their place before the kernel runs.
 
-    A `schedule` may have other choices for the kernel than the cost models.
+    A `schedule` may have other choices for the kernel than the cost models. A `repeated` kernel is one of a loop's turn.
     """
     key = _key(function, isa, [p in numbers for p in function.params], [*given, *wanted], done)
     schedule = schedule or Schedule()
     source = Source(function, numbers, given, wanted, done)
     try:
-        return _lowered(source, Kernel(name, isa, schedule.space(key), key))
+        return _lowered(source, Kernel(name, isa, schedule.space(key), key, repeated))
     except WrongChoice:
         if not schedule.outdated(key):
             raise
-    return _lowered(source, Kernel(name, isa, schedule.space(key), key))
+    return _lowered(source, Kernel(name, isa, schedule.space(key), key, repeated))
 
 
 def _lowered(source: Source, kernel: Kernel) -> Kernel:

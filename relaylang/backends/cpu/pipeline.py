@@ -158,10 +158,12 @@ def lower_module(
     isa: Isa,
     schedule: Schedule | None = None,
     calls: Calls | None = None,
+    repeated: bool = False,
 ) -> Program:
     """The program of an entry function, with the parameters named in `bound` known when it is loaded.
 
-    A `schedule` has choices that differ from the cost models'. `calls` says what becomes of calls.
+    A `schedule` has choices that differ from the cost models'. `calls` says what becomes of calls. A `repeated` program is the
+    turn of a loop.
     """
     schedule = schedule or Schedule()
     space = schedule.space(PROGRAM)
@@ -179,11 +181,11 @@ def lower_module(
         places = [tuple(None if s is None else tuple(s) for s in strides) for strides in (strides, wanted)]
         key = (structural_hash(function), *held, *places, frozenset(done))
         if key not in kernels:
-            kernels[key] = lower_function(function, "KERNEL", isa, numbers, strides, wanted, done, schedule)
+            kernels[key] = lower_function(function, "KERNEL", isa, numbers, strides, wanted, done, schedule, repeated)
         return kernels[key]
 
     def nested(turn: Function) -> Program:
-        return lower_module(IRModule.from_expr(turn), "main", bound, isa, schedule, calls)
+        return lower_module(IRModule.from_expr(turn), "main", bound, isa, schedule, calls, repeated=True)
 
     with timed("loops"):
         program = make_program(fused, set(bound), lower, origin.describe, nested)

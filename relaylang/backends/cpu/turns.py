@@ -158,57 +158,6 @@ def is_static(ty: Any) -> bool:
     return isinstance(ty, TensorType) and all(isinstance(d, int) for d in ty.shape)
 
 
-class Needs:
-    """Which functions' parameters an expression uses. An unknown expression uses all."""
-
-    def __init__(self) -> None:
-        self._of: dict[int, frozenset[int] | None] = {}
-        self._kept: list[Expr] = []
-
-    def __call__(self, expr: Expr, function: Function) -> bool:
-        """Whether an expression in a function uses its parameters, or must be evaluated in each of its calls."""
-        if id(expr) not in self._of:
-            self._walk(function)
-        needs = self._of.get(id(expr))
-        return needs is None or id(function) in needs
-
-    def _walk(self, function: Function) -> None:
-        of = self._of
-        self._kept.append(function)
-        stack: list[tuple[Expr, int]] = [(function, 0)]
-        while stack:
-            node, state = stack.pop()
-            if state == 0:
-                if id(node) in of:
-                    continue
-                if isinstance(node, Let):
-                    stack += [(node, 2), (node.body, 0), (node, 1), (node.value, 0)]
-                    of[id(node.variable)] = frozenset()
-                elif isinstance(node, Function):
-                    own = frozenset([id(node)])
-                    of.update((id(param), own) for param in node.params)
-                    stack.append((node, 2))
-                    stack += [(child, 0) for child in children(node)]
-                else:
-                    stack.append((node, 2))
-                    stack += [(child, 0) for child in reversed(children(node))]
-            elif state == 1:
-                of[id(node.variable)] = of[id(node.value)]  # type: ignore[attr-defined]
-            else:
-                of[id(node)] = self._joined(node)
-
-    def _joined(self, node: Expr) -> frozenset[int] | None:
-        if isinstance(node, Op):
-            return None if node.stateful else frozenset()
-        needs: frozenset[int] = frozenset()
-        for child in children(node):
-            part = self._of[id(child)]
-            if part is None:
-                return None
-            needs = part if needs <= part else needs if part <= needs else needs | part
-        return needs - {id(node)} if isinstance(node, Function) else needs
-
-
 class Fixed:
     """Which values depend on constants and bound parameters alone."""
 
@@ -305,4 +254,4 @@ def whole_number(value: Any) -> int | None:
     return int(np.asarray(value.data)) if known else None
 
 
-__all__ = ["LEAST", "MOST", "Fixed", "Form", "LoopOp", "Needs", "begins", "form_of", "is_static", "loop_call", "whole_number"]
+__all__ = ["LEAST", "MOST", "Fixed", "Form", "LoopOp", "begins", "form_of", "is_static", "loop_call", "whole_number"]

@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from relaylang.export.attributes import cuts, slices
-from relaylang.ir import Call, Constant, Expr, TensorType, TupleGetItem
-from relaylang.ir.typed import typed_var
+from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleGetItem
+from relaylang.ir.typed import typed_constant, typed_var
 from relaylang.ops.record import Op
 
-#: The activations of new values, and that of gates.
-_NEW, _GATE = ("tanh", "nn.relu"), ("sigmoid",)
+#: The activations of new values, and those of gates, by ONNX's names.
+_NEW, _GATE = ("Tanh", "Relu", "LeakyRelu"), ("Sigmoid", "HardSigmoid")
+#: The names of activations that are one operator.
+_NAMES = {"tanh": "Tanh", "nn.relu": "Relu", "nn.leaky_relu": "LeakyRelu", "sigmoid": "Sigmoid"}
 #: The sum of a gate has no more terms.
 _MOST = 8
 
@@ -27,6 +31,14 @@ class Part(NamedTuple):
     expr: Expr
     low: int
     high: int
+
+
+class Activation(NamedTuple):
+    """An activation by ONNX's name, with the numbers that it takes."""
+
+    name: str
+    alpha: float | None = None
+    beta: float | None = None
 
 
 class At(NamedTuple):
@@ -42,6 +54,7 @@ class Gate(NamedTuple):
 
     The steps of `data` come in the opposite order where there is `reverse`: all of them (True), or those within lengths.
     `late` are the biases that GRU's reset gate scales. `peephole` are the weights of a cell state, and that state.
+    Where one tensor has the weights of the data and of the state, `columns` are the first and the last of each.
     """
 
     at: At
@@ -53,6 +66,7 @@ class Gate(NamedTuple):
     biases: tuple[Part, ...]
     late: tuple[Part, ...] = ()
     peephole: tuple[Part, Expr] | None = None
+    columns: tuple[tuple[int, int], tuple[int, int]] | None = None
 
 
 class Step(NamedTuple):
@@ -62,7 +76,7 @@ class Step(NamedTuple):
     states: tuple[Expr, ...]
     before: tuple[Expr, ...]
     gates: tuple[Gate, ...]
-    activations: tuple[str, ...]
+    activations: tuple[Activation, ...]
     clip: float
     attrs: tuple[tuple[str, int], ...] = ()
 
@@ -131,11 +145,23 @@ def _terms(part: Part) -> list[Part]:
         if len(terms) + len(stack) > _MOST:
             raise _No
         along = called(expr, "add") or (operands and expr.attrs.axis % rank == rank - 1)  # type: ignore[attr-defined]
-        if along and all(extents(x)[-1:] == width for x in operands):
-            stack += [_narrowed(Part(x, low, high)) for x in reversed(operands)]
+        if along and all(extents(x)[-1:] == width or _number(x) is not None for x in operands):
+            stack += [_narrowed(Part(_spread(x, width), low, high)) for x in reversed(operands)]
         else:
             terms.append(Part(expr, low, high))
     return terms
+
+
+def _number(expr: Expr) -> float | None:
+    """The value of a constant of one element; None for others."""
+    return float(expr.data.reshape(-1)[0]) if isinstance(expr, Constant) and expr.data.size == 1 else None
+
+
+def _spread(expr: Expr, width: tuple[Any, ...]) -> Expr:
+    """A constant of one element as a vector; other tensors as they are."""
+    if extents(expr)[-1:] == width or not isinstance(expr, Constant):
+        return expr
+    return typed_constant(np.full(width, expr.data.reshape(-1)[0], expr.data.dtype))
 
 
 def at_step(expr: Expr) -> At | None:
@@ -187,24 +213,58 @@ def _pairs(expr: Expr, name: str) -> Iterator[tuple[Expr, Expr]]:
         yield operands[1], operands[0]
 
 
-def _activated(expr: Expr, *names: str) -> tuple[str, list[Part], float]:
-    """An activation's name, the terms of its operand, and the bound that this is held to (0: none)."""
-    outer = part_of(expr)
-    call: Any = outer.expr
-    if not called(call, *names):
+def _function(expr: Expr) -> tuple[Activation, Part]:
+    """An activation and its operand. Raises `_No` for other expressions."""
+    part = part_of(expr)
+    call: Any = part.expr
+    if called(call, "clip") and (call.attrs.a_min, call.attrs.a_max) == (0, 1):
+        for line, beta in _pairs(call.args[0], "add"):
+            for x, alpha in _pairs(line, "multiply"):
+                if (a := _number(alpha)) is not None and (b := _number(beta)) is not None:
+                    return Activation("HardSigmoid", a, b), _narrowed(part._replace(expr=x))
+    if not called(call, *_NAMES):
         raise _No
-    part, bound = _narrowed(Part(call.args[0], outer.low, outer.high)), 0.0
+    name = _NAMES[call.op.name]
+    return Activation(name, float(call.attrs.alpha) if name == "LeakyRelu" else None), _narrowed(part._replace(expr=call.args[0]))
+
+
+def _is(expr: Expr, names: tuple[str, ...]) -> bool:
+    try:
+        return _function(expr)[0].name in names
+    except _No:
+        return False
+
+
+def _activated(expr: Expr, *names: str) -> tuple[Activation, list[Part], float]:
+    """An activation, the terms of its operand, and the bound that this is held to (0: none)."""
+    activation, part = _function(expr)
+    bound = 0.0
+    if activation.name not in names:
+        raise _No
     if called(part.expr, "clip"):
         limits: Any = part.expr.attrs  # type: ignore[attr-defined]
         if limits.a_min != -limits.a_max:
             raise _No
         bound = float(limits.a_max)
         part = Part(part.expr.args[0], part.low, part.high)  # type: ignore[attr-defined]
-    return call.op.name, _terms(part), bound
+    return activation, _terms(part), bound
 
 
 def _vector(expr: Expr) -> bool:
     return len(extents(expr)) == 1
+
+
+def _joined(rows: Expr) -> tuple[At, Expr, tuple[tuple[int, int], tuple[int, int]]] | None:
+    """The data and the state that are one row, and the columns of the weights of each; None for other rows."""
+    (both,) = called(rows, "concatenate") or (None,)
+    if not isinstance(both, Tuple) or not len(both.fields) == len(extents(rows)) == 2 or rows.attrs.axis not in (1, -1):  # type: ignore[attr-defined]
+        return None
+    width = extents(both.fields[0])[1]
+    spans = [(0, width), (width, extents(rows)[1])]
+    for number in (0, 1):
+        if (at := at_step(both.fields[number])) is not None:
+            return at, both.fields[1 - number], (spans[number], spans[1 - number])
+    return None
 
 
 def _gate(
@@ -227,8 +287,16 @@ def _gate(
             peephole = part_of(vector), cell
         else:
             raise _No
+    columns = None
     for expr, low, high in dense:
         data, rows = expr.args  # type: ignore[attr-defined]
+        if joined := _joined(data):
+            at, other, columns = joined
+            if len(dense) > 1 or state not in (None, other) or product is not None:
+                raise _No
+            weights = Part(rows, low, high)
+            product = other, weights
+            continue
         if at is None and data is not state and (at := at_step(data)) is not None:
             weights = Part(rows, low, high)
         elif product is None and state in (None, data):
@@ -238,7 +306,7 @@ def _gate(
     if at is None or weights is None or product is None:
         raise _No
     data, reverse = in_order(at.sequence)
-    if weights in sum_ and not called(weights.expr, "nn.dense"):  # the sequence was multiplied at once
+    if columns is None and weights in sum_ and not called(weights.expr, "nn.dense"):  # the sequence was multiplied at once
         terms = _terms(Part(data, weights.low, weights.high))
         products = [(p, term) for term in terms if (p := _product(term.expr)) is not None]
         biases += [term for term in terms if _vector(term.expr)]
@@ -246,7 +314,35 @@ def _gate(
             raise _No
         (data, rows), (_, low, high) = products[0]
         weights = Part(rows, low, high)
-    return Gate(at, data, reverse, weights, *product, tuple(biases), tuple(late), peephole)
+    return Gate(at, data, reverse, weights, *product, tuple(biases), tuple(late), peephole, columns)
+
+
+class Mask(NamedTuple):
+    """`where` of the elements of a batch whose sequences have a step.
+
+    It has the number of steps before, the lengths or the elements that are known to have the step, and the states.
+    """
+
+    turn: Expr | None
+    lengths: Expr
+    new: Expr
+    old: Expr
+
+
+def masked(expr: Expr) -> Mask | None:
+    """A state, or an output, that is another one where a sequence has ended; None for other expressions."""
+    operands = called(expr, "where")
+    if not operands:
+        return None
+    condition, new, old = operands
+    if isinstance(condition, Constant) and condition.data.dtype == bool and condition.data.shape[1:] == (1,):
+        return Mask(None, condition, new, old)
+    (alive,) = called(condition, "expand_dims") or (None,)
+    compared = called(alive, "less") if alive is not None else ()
+    if not compared or condition.attrs.axis not in (1, -1) or len(extents(condition)) != 2:  # type: ignore[attr-defined]
+        return None
+    (turn,) = called(compared[0], "cast") or (compared[0],)
+    return Mask(turn, compared[1], new, old)
 
 
 # ---- the kinds
@@ -263,36 +359,39 @@ def step_of(expr: Expr) -> Step | None:
 
 
 def _rnn(expr: Expr) -> Step:
-    name, sum_, clip = _activated(expr, *_NEW)
+    activation, sum_, clip = _activated(expr, *_NEW, *_GATE)
     gate = _gate(sum_)
     if gate.peephole or (gate.recurrent.low, gate.recurrent.high) != (0, extents(gate.recurrent.expr)[0]):
         raise _No  # the sum of one gate among others is none of an RNN
-    return Step("RNN", (expr,), (gate.state,), (gate,), (name,), clip)
+    return Step("RNN", (expr,), (gate.state,), (gate,), (activation,), clip)
 
 
 def _gru(expr: Expr) -> Step:
-    """`new + update * (state - new)`."""
+    """`new + update * (state - new)`, or `(1 - update) * new + update * state`."""
     for new, kept in _pairs(expr, "add"):
         for update, apart in _pairs(kept, "multiply"):
             operands = called(apart, "subtract")
             if operands and operands[1] is new:
                 return _gru_of(expr, new, update, operands[0])
+            for rest, value in _pairs(new, "multiply"):
+                if _coupled(rest, update):
+                    return _gru_of(expr, value, update, apart)
     raise _No
 
 
 def _gru_of(expr: Expr, new: Expr, update: Expr, state: Expr) -> Step:
-    name, sum_, clip = _activated(new, *_NEW)
-    _, update_sum, update_clip = _activated(update, *_GATE)
+    activation, sum_, clip = _activated(new, *_NEW)
+    gate, update_sum, update_clip = _activated(update, *_GATE)
     for term in sum_:
         reset_parts = _reset(term, state)
         if reset_parts is not None:
             reset, product, late, attrs = reset_parts
-            _, reset_sum, reset_clip = _activated(reset, *_GATE)
-            if not clip == update_clip == reset_clip:
+            other, reset_sum, reset_clip = _activated(reset, *_GATE)
+            if not clip == update_clip == reset_clip or other != gate:
                 raise _No
             rest = [t for t in sum_ if t is not term]
             gates = _gate(update_sum, state), _gate(reset_sum, state), _gate(rest, state, product, late)
-            return Step("GRU", (expr,), (state,), gates, (*_GATE, name), clip, attrs)
+            return Step("GRU", (expr,), (state,), gates, (gate, activation), clip, attrs)
     raise _No
 
 
@@ -305,7 +404,7 @@ def _reset(term: Part, state: Expr) -> tuple[Expr, tuple[Expr, Part], list[Part]
                 return reset, (state, Part(dense[1], term.low, term.high)), [], ()
     if (term.low, term.high) == (0, extents(term.expr)[-1]):
         for reset, scaled in _pairs(term.expr, "multiply"):
-            if called(part_of(reset).expr, *_GATE):
+            if _is(reset, _GATE):
                 inner = _terms(part_of(scaled))
                 products = [t for t in inner if called(t.expr, "nn.dense") and t.expr.args[0] is state]  # type: ignore[attr-defined]
                 late = [t for t in inner if _vector(t.expr)]
@@ -318,10 +417,10 @@ def _reset(term: Part, state: Expr) -> tuple[Expr, tuple[Expr, Part], list[Part]
 def _lstm(expr: Expr) -> Step:
     """`output * activation(cell)`."""
     for out, shown in _pairs(expr, "multiply"):
-        if called(shown, *_NEW) and called(part_of(out).expr, *_GATE):
-            (cell,) = shown.args  # type: ignore[attr-defined]
+        if _is(shown, _NEW) and _is(out, _GATE):
+            activation, (cell, _, _) = _function(shown)
             for take, forget, new, state in _cells(cell):
-                return _lstm_of(expr, cell, state, (take, out, forget, new), shown.op.name)  # type: ignore[attr-defined]
+                return _lstm_of(expr, cell, state, (take, out, forget, new), activation)
     raise _No
 
 
@@ -331,7 +430,7 @@ def _cells(cell: Expr) -> Iterator[tuple[Expr, Expr, Expr, Expr]]:
         for forget, state in _pairs(left, "multiply"):
             for take, new in _pairs(right, "multiply"):
                 gates = [take] if _coupled(forget, take) else [take, forget]
-                if called(part_of(new).expr, *_NEW) and all(called(part_of(g).expr, *_GATE) for g in gates):
+                if _is(new, _NEW) and all(_is(g, _GATE) for g in gates):
                     yield take, forget, new, state
 
 
@@ -366,7 +465,7 @@ def _coupled(forget: Expr, take: Expr) -> bool:
     return bool(called(one, "ones_like")) or (isinstance(one, Constant) and bool((one.data == 1).all()))
 
 
-def _lstm_of(expr: Expr, cell: Expr, state: Expr, gates: Sequence[Expr], shown: str) -> Step:
+def _lstm_of(expr: Expr, cell: Expr, state: Expr, gates: Sequence[Expr], shown: Activation) -> Step:
     """The step of the input gate, the output gate, the forget gate and the new value."""
     coupled = _coupled(gates[2], gates[0])
     activated = [_activated(gates[0] if coupled and i == 2 else g, *_NEW, *_GATE) for i, g in enumerate(gates)]
@@ -375,12 +474,27 @@ def _lstm_of(expr: Expr, cell: Expr, state: Expr, gates: Sequence[Expr], shown: 
         if gate.peephole is not None and gate.peephole[1] is not seen:
             raise _No
     clips, peepholes = {bound for _, _, bound in activated}, {gate.peephole is None for gate in parts[:3]}
-    if len(clips) != 1 or len({id(gate.state) for gate in parts}) != 1 or len(peepholes) != 1:
+    kinds = {activation for activation, _, _ in activated[:3]}
+    if not len(clips) == len(kinds) == len({id(gate.state) for gate in parts}) == len(peepholes) == 1:
         raise _No
     attrs = (("input_forget", 1),) if coupled else ()
-    return Step("LSTM", (expr, cell), (parts[0].state, state), tuple(parts), (*_GATE, activated[3][0], shown), clips.pop(), attrs)
+    return Step("LSTM", (expr, cell), (parts[0].state, state), tuple(parts), (*kinds, activated[3][0], shown), clips.pop(), attrs)
 
 
-_FINDERS = {"tanh": (_rnn,), "nn.relu": (_rnn,), "add": (_gru,), "multiply": (_lstm,)}
+_FINDERS = {**dict.fromkeys((*_NAMES, "clip"), (_rnn,)), "add": (_gru,), "multiply": (_lstm,)}
 
-__all__ = ["At", "Gate", "Part", "Step", "at_step", "called", "extents", "in_order", "last_cell", "step_of"]
+__all__ = [
+    "Activation",
+    "At",
+    "Gate",
+    "Mask",
+    "Part",
+    "Step",
+    "at_step",
+    "called",
+    "extents",
+    "in_order",
+    "last_cell",
+    "masked",
+    "step_of",
+]

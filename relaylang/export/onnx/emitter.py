@@ -18,8 +18,10 @@ from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.files import need_package
 from relaylang.frontends.common.listing import Listing
 from relaylang.frontends.options import Options
-from relaylang.ir import Expr, Function, IRModule, TensorType, TypeVar
+from relaylang.ir import Expr, Function, GlobalVar, IRModule, TensorType, TypeVar
 from relaylang.ir.types import dim_text
+from relaylang.passes.normal_forms import to_graph_normal_form
+from relaylang.passes.rewriting import is_kernel
 
 #: The opset that is written.
 OPSET = 21
@@ -44,6 +46,7 @@ class Emitter(Walk):
         self.numbers: dict[tuple[Any, ...], Value] = {}
         self.fresh: dict[str, Any] = {}
         self.turned: dict[str, tuple[Value, list[int]]] = {}
+        self.shared: dict[str, Any] = {}
         self.padded: dict[str, tuple[Value, Value]] = {}
 
     # ---- for rules
@@ -188,7 +191,16 @@ class Emitter(Walk):
 
     def prepared(self, function: Function) -> Expr:
         options = Options(nodes=_UNBOUNDED, bytes=_UNBOUNDED)  # what the layers take, the program has
-        return with_layers(function, lambda: Builder(Listing(self.file), self.report, options))
+        return with_layers(function, lambda: Builder(Listing(self.file), self.report, options), self._callee)
+
+    def _callee(self, op: Expr) -> Function | None:
+        """The function that a call calls, in graph normal form; None for one without a body, and for one that is computed."""
+        function = self.mod.functions.get(op) if isinstance(op, GlobalVar) else op
+        if not isinstance(function, Function) or function.body is None or is_kernel(function):
+            return None
+        if isinstance(op, GlobalVar) and op.name_hint not in self.shared:
+            self.shared[op.name_hint] = to_graph_normal_form.convert(function)
+        return self.shared[op.name_hint] if isinstance(op, GlobalVar) else function
 
     def legal(self, name: str) -> str:
         return re.sub(r"[^\w.:/\-]", "_", name)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.export.attributes import slices
-from relaylang.export.onnx.cells import Part, Step, called, extents
+from relaylang.export.onnx.cells import Gate, Part, Step, called, extents
 from relaylang.frontends.common.builder import Builder
 from relaylang.ir import Call, Constant, Expr, TensorType, TupleType
 from relaylang.ir.typed import typed
@@ -55,8 +55,8 @@ def layer_call(b: Builder, ways: Sequence[Direction]) -> Call:
     parts = [[g.peephole[0] for g in w.step.gates if g.peephole is not None] for w in ways]
     operands: dict[str, Expr | None] = {
         "x": data,
-        "w": _stacked(b, [_rows(b, [g.weights for g in w.step.gates]) for w in ways]),
-        "r": _stacked(b, [_rows(b, [g.recurrent for g in w.step.gates]) for w in ways]),
+        "w": _stacked(b, [_weights(b, w.step.gates, 0) for w in ways]),
+        "r": _stacked(b, [_weights(b, w.step.gates, 1) for w in ways]),
         "b": _biases(b, ways),
         "lengths": None if first.lengths is None else b.cast(first.lengths, "int32"),
         "p": _stacked(b, [_rows(b, p) for p in parts]) if all(parts) else None,
@@ -69,17 +69,32 @@ def layer_call(b: Builder, ways: Sequence[Direction]) -> Call:
     attrs["direction"] = "bidirectional" if len(ways) == 2 else "reverse" if first.reverse else "forward"
     if step.clip:
         attrs["clip"] = step.clip
-    if any(w.step.activations != _USUAL[step.kind] for w in ways):
-        attrs["activations"] = [_NAMES[a] for w in ways for a in w.step.activations]
+    activations = [a for w in ways for a in w.step.activations]
+    if tuple(a.name for a in activations) != _USUAL[step.kind] * len(ways):
+        attrs["activations"] = [a.name for a in activations]
+        attrs["activation_alpha"] = [a.alpha for a in activations if a.alpha is not None] or None
+        attrs["activation_beta"] = [a.beta for a in activations if a.beta is not None] or None
     state = TensorType((len(ways), batch, units), step.dtype)
     ty = TupleType([TensorType((steps, len(ways), batch, units), step.dtype), *[state] * len(first.initial)])
     present = [x for name in names if (x := operands[name]) is not None]
     return typed(Call(LAYERS[step.kind], present, LayerAttrs(names, attrs), (), step.states[0].span), ty)
 
 
-_NAMES = {"sigmoid": "Sigmoid", "tanh": "Tanh", "nn.relu": "Relu"}
 #: The activations that ONNX takes where a layer says nothing.
-_USUAL = {"RNN": ("tanh",), "GRU": ("sigmoid", "tanh"), "LSTM": ("sigmoid", "tanh", "tanh")}
+_USUAL = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
+
+
+def _weights(b: Builder, gates: Sequence[Gate], which: int) -> Expr:
+    """The weights of the data (0) or of the state (1) for all gates."""
+    parts = [(g.weights, g.recurrent)[which] for g in gates]
+    if all(g.columns == gates[0].columns for g in gates):
+        rows, columns = _rows(b, parts), gates[0].columns
+        return rows if columns is None else b.slice(rows, [columns[which][0]], [columns[which][1]], [1])
+    cut = [
+        p.expr if g.columns is None else b.slice(p.expr, [g.columns[which][0]], [g.columns[which][1]], [1])
+        for g, p in zip(gates, parts)
+    ]
+    return _rows(b, [p._replace(expr=x) for p, x in zip(parts, cut)])
 
 
 def _rows(b: Builder, parts: Sequence[Part]) -> Expr:

@@ -8,17 +8,18 @@ between the steps, they stay.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from relaylang.export.attributes import slices
-from relaylang.export.onnx.cells import Gate, Part, Step, called, extents, in_order, last_cell, step_of
+from relaylang.export.onnx.cells import Gate, Mask, Part, Step, called, extents, in_order, last_cell, masked, step_of
+from relaylang.export.onnx.loops import NoLoop, Turn, overwritten, row_of, turns_of
 from relaylang.export.onnx.packing import Direction, layer_call
 from relaylang.frontends.common.builder import Builder
-from relaylang.ir import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem, children, post_order, rebuilt
+from relaylang.ir import Constant, Expr, Function, Let, TensorType, Tuple, TupleGetItem, Var, children, post_order, rebuilt
 from relaylang.ir.typed import retype, typed_constant
+from relaylang.passes.needs import Needs
 from relaylang.passes.normal_forms import to_graph_normal_form
 
 #: The operands of two directions are looked through this far for a way from one to the other.
@@ -36,20 +37,26 @@ class Found(Direction):
     """A layer in one direction in the program.
 
     `outputs` are its outputs in the order of the steps, `last` each state after the last step. `inner` are the values that
-    nothing else may use, and `start` is one of them, on which all results depend.
+    nothing else may use, and all results depend on `start`. `turned` are its outputs in the opposite order. `end` gives what
+    replaces the values of a loop, by id, from the outputs in one order or the opposite one (True) and the last states.
     """
 
     outputs: list[Expr]
     last: list[list[Expr]]
     inner: list[Expr]
     start: Expr
+    turned: list[Expr] = field(default_factory=list)
+    end: Callable[[Callable[[bool], Expr], Sequence[Expr]], dict[int, Expr]] | None = None
 
 
-def with_layers(function: Expr, builder: Callable[[], Builder]) -> Expr:
-    """A typed function with its recurrent layers as calls of `onnx.LSTM`, `onnx.GRU` and `onnx.RNN`."""
+def with_layers(function: Expr, builder: Callable[[], Builder], callee: Callable[[Expr], Function | None]) -> Expr:
+    """A typed function with its recurrent layers as calls of `onnx.LSTM`, `onnx.GRU` and `onnx.RNN`.
+
+    `callee` gives the function that a call calls, in graph normal form; None for others.
+    """
     shared = to_graph_normal_form.convert(function)
     graph = Graph(shared)
-    layers = [*graph.unrolled(), *graph.loops()]
+    layers = [*graph.unrolled(), *graph.loops(callee)]
     for _ in range(_ROUNDS if layers else 0):
         results: dict[int, Expr] = {}
         b = builder()
@@ -81,34 +88,6 @@ def _replaced(expr: Expr, replacements: Mapping[int, Expr]) -> tuple[Expr, set[i
     return done[id(expr)], {key for key in done if key not in replacements}
 
 
-class Mask(NamedTuple):
-    """`where` of the elements of a batch whose sequences have a step.
-
-    It has the number of steps before, the lengths or the elements that are known to have the step, and the states.
-    """
-
-    turn: Expr | None
-    lengths: Expr
-    new: Expr
-    old: Expr
-
-
-def _masked(expr: Expr) -> Mask | None:
-    """A state, or an output, that is another one where a sequence has ended; None for other expressions."""
-    operands = called(expr, "where")
-    if not operands:
-        return None
-    condition, new, old = operands
-    if isinstance(condition, Constant) and condition.data.dtype == bool and condition.data.shape[1:] == (1,):
-        return Mask(None, condition, new, old)
-    (alive,) = called(condition, "expand_dims") or (None,)
-    compared = called(alive, "less") if alive is not None else ()
-    if not compared or condition.attrs.axis not in (1, -1) or len(extents(condition)) != 2:  # type: ignore[attr-defined]
-        return None
-    (turn,) = called(compared[0], "cast") or (compared[0],)
-    return Mask(turn, compared[1], new, old)
-
-
 class Graph:
     """The nodes of a function: their order, their users, and the steps of recurrent layers."""
 
@@ -116,32 +95,38 @@ class Graph:
         self.order: dict[int, int] = {}
         self.users: dict[int, list[Expr]] = {}
         self.steps: dict[int, Step] = {}
-        self.lets: list[Let] = []
+        self.nodes = list(post_order(function))
         self.tokens: dict[Any, int] = {}
         self.keys: dict[int, Any] = {}
-        for node in post_order(function):
+        for node in self.nodes:
             self.order[id(node)] = len(self.order)
             for child in children(node):
                 self.users.setdefault(id(child), []).append(node)
-            if isinstance(node, Let):
-                self.lets.append(node)
-            step = step_of(node)
-            if step is not None and step.dtype in _TAKEN and len({_source(g) for g in step.gates}) == 1:
+            step = self._step(node)
+            if step is not None:
                 self.steps[id(node)] = step
         cells = {id(s.states[-1]) for s in self.steps.values()}
-        for node in [x for x in post_order(function) if called(x, "add") and id(x) not in cells] if self.steps else []:
-            step = last_cell(node, lambda x: self.steps.get(id(m.new if (m := _masked(x)) is not None else x)))
+        for node in [x for x in self.nodes if called(x, "add") and id(x) not in cells] if self.steps else []:
+            step = last_cell(node, lambda x: self.steps.get(id(m.new if (m := masked(x)) is not None else x)))
             if step is not None and len({_source(g) for g in step.gates}) == 1:
                 self.steps[id(step.states[0])] = step
 
     # ---- comparison of steps
 
     def token(self, x: Any) -> int:
-        """A number that is the same for equal constants, and for the same node."""
+        """A number that is the same for equal constants, for the same node, and for equal views of it."""
+        views = []
+        while id(x) not in self.keys and called(x, "transpose", "reshape", "reverse"):
+            views.append(x)
+            (x,) = x.args
         if id(x) not in self.keys:
             key = (x.data.tobytes(), x.data.shape, x.data.dtype) if isinstance(x, Constant) else x
             self.keys[id(x)] = self.tokens.setdefault(key, len(self.tokens))
-        return self.keys[id(x)]
+        number = self.keys[id(x)]
+        for view in reversed(views):
+            key = view.op.name, repr(view.attrs), number
+            number = self.keys[id(view)] = self.tokens.setdefault(key, len(self.tokens))
+        return number
 
     def alike(self, a: Step, b: Step) -> bool:
         """Whether two steps are of one layer, but for their states."""
@@ -155,7 +140,8 @@ class Graph:
             (weights([g.weights, g.recurrent]), weights(g.biases), weights(g.late), weights([g.peephole and g.peephole[0]]))
             for g in step.gates
         ]
-        return step.kind, step.activations, step.clip, step.attrs, self.token(step.gates[0].at.sequence), gates
+        columns = [g.columns for g in step.gates]
+        return step.kind, step.activations, step.clip, step.attrs, self.token(step.gates[0].at.sequence), gates, columns
 
     # ---- layers
 
@@ -179,7 +165,7 @@ class Graph:
 
     def _before(self, step: Step) -> tuple[Step | None, Mask | None]:
         """The step before one, and the mask of its first state."""
-        masks = [_masked(x) for x in step.before]
+        masks = [masked(x) for x in step.before]
         raw = [x if m is None else m.new for x, m in zip(step.before, masks)]
         before = self.steps.get(id(raw[0]))
         if before is None or not self.alike(before, step) or before.gates[0].at.turn != step.gates[0].at.turn - 1:  # type: ignore[operator]
@@ -191,7 +177,7 @@ class Graph:
 
     def _steps_of(self, chain: list[Step], masks: list[Mask | None]) -> Found | None:
         last = chain[-1]
-        held = [m for u in self.users.get(id(last.states[0]), []) if (m := _masked(u)) is not None and m.new is last.states[0]]
+        held = [m for u in self.users.get(id(last.states[0]), []) if (m := masked(u)) is not None and m.new is last.states[0]]
         masks = [*masks, held[0] if held else None]
         lengths = None
         if any(masks):
@@ -211,7 +197,7 @@ class Graph:
     def _where(self, new: Expr, old: Expr | None) -> Iterator[Expr]:
         """The users of a state that hold it, or 0 where `old` is None, for sequences that have ended."""
         for user in self.users.get(id(new), []):
-            mask = _masked(user)
+            mask = masked(user)
             if mask is not None and mask.new is new:
                 zero = isinstance(mask.old, Constant) and not mask.old.data.any()
                 if mask.old is old or (old is None and zero):
@@ -259,73 +245,109 @@ class Graph:
             return bool(np.array_equal(a.data, b.data))
         return a is b
 
-    def loops(self) -> Iterator[Found]:
+    def loops(self, callee: Callable[[Expr], Function | None]) -> Iterator[Found]:
         """Layers that are loops."""
-        for let in self.lets:
-            layer = self._loop(let)
-            if layer is not None and (checked := self._checked(layer)) is not None:
-                yield checked
+        for turn in turns_of(self.nodes, Needs(), callee):
+            layer = self._loop(turn)
+            if layer is not None and self._checked(layer) is not None:
+                yield layer
 
-    def _loop(self, let: Let) -> Found | None:
-        function, begin = let.value, let.body
-        if not isinstance(function, Function) or not isinstance(begin, Call) or begin.op is not let.variable:
+    def _loop(self, turn: Turn) -> Found | None:
+        masks = {p: masked(x) for p, x in turn.after.items()}
+        raw = {p: x if (m := masks[p]) is None else m.new for p, x in turn.after.items()}
+        step = next((s for p, x in raw.items() if (s := self._step(x)) is not None and s.before[0] is p), None)
+        if step is None or any(raw.get(p) is not x for p, x in zip(step.before, step.states)):  # type: ignore[call-overload]
             return None
-        params, body = list(function.params), function.body
-        if len(params) not in (3, 4) or not isinstance(body, If) or not isinstance(body.true_branch, Call):
+        way = turn.direction(step.gates[0].at.turn, step.gates[0].at.sequence)  # type: ignore[arg-type]
+        if not way or not turn.is_counted(step.gates[0].at.sequence) or any(map(turn.changes, _operands(step))):
             return None
-        again, leave = body.true_branch, body.false_branch
-        if again.op is not let.variable or not isinstance(leave, Tuple) or list(leave.fields) != params:
+        held = [masks[p] for p in step.before]  # type: ignore[index]
+        lengths = held[0].lengths if held[0] is not None else None
+        outputs: dict[Expr, bool] = {}
+        rest: dict[Expr, Expr] = {}
+        for p, x in turn.after.items():
+            row = row_of(x, p) if extents(turn.first[p])[:1] == (0,) else None
+            if row is not None:
+                outputs[p], mask = row[1], masked(row[0])
+                held += [mask] if lengths is not None else []
+                if (row[0] if mask is None or lengths is None else mask.new) is not step.states[0]:
+                    return None
+            elif p not in step.before:
+                rest[p] = overwritten(x)
+        if lengths is not None and (way < 0 or True in outputs.values() or not self._are_held(held, lengths, step.before, turn)):
             return None
-        turn, joined, *after = again.args
-        masks = [_masked(x) for x in after]
-        raw = [x if m is None else m.new for x, m in zip(after, masks)]
-        step = self.steps.get(id(raw[0]))
-        if step is None or list(step.states) != raw or list(step.before) != params[2:] or step.gates[0].at.turn is not params[0]:
-            return None
-        (parts,) = called(joined, "concatenate") or (None,)
-        if not isinstance(parts, Tuple) or len(parts.fields) != 2 or parts.fields[0] is not params[1]:
-            return None
-        (output,) = called(parts.fields[1], "expand_dims") or (None,)
-        lengths = None
-        if any(masks):
-            every = self._all_masks([*masks, _masked(output) if output is not None else None], params)
-            if every is None:
-                return None
-            lengths, output = every[0].lengths, every[-1].new
-        sequence = step.gates[0].at.sequence
-        counted = _one_more(turn, params[0]) and _below(body.cond, params[0], sequence)
-        empty = extents(begin.args[1])[:1] == (0,) and isinstance(begin.args[0], Constant) and not begin.args[0].data.any()
-        if output is not raw[0] or not counted or not empty or self._uses(step, lengths, params):
-            return None
-        users = self.users.get(id(let), [])
-        fields: list[list[Expr]] = [[u for u in users if isinstance(u, TupleGetItem) and u.index == i] for i in range(len(params))]
-        outputs = [y for x in fields[1] for y in (x, *self._refined(x))]
-        return Found(step, lengths, tuple(begin.args[2:]), outputs, fields[2:], [let], let)
+        if way < 0:
+            gates = [g._replace(reverse=not g.reverse) if isinstance(g.reverse, bool) else g for g in step.gates]
+            step = step._replace(gates=tuple(gates))
+        return self._found(turn, step, lengths, outputs, rest)
 
-    def _all_masks(self, masks: Sequence[Mask | None], params: Sequence[Expr]) -> list[Mask] | None:
-        """The masks of a loop's states and of its output, the last, where all have the same lengths; else None.
+    def _found(
+        self, turn: Turn, step: Step, lengths: Expr | None, outputs: Mapping[Expr, bool], rest: Mapping[Expr, Expr]
+    ) -> Found | None:
+        """The layer of a loop, where its results follow from those of the layer.
 
-        After the end of a sequence, its states stay, and its output is 0.
+        `outputs` are the parameters that collect outputs, each with whether the last comes first. `rest` are others, each with
+        its value behind a turn.
         """
-        every = [m for m in masks if m is not None]
-        if len(every) != len(masks):
+        new = dict(zip(map(id, step.states), step.before))
+
+        places = self._places(turn)
+
+        def end(sequence: Callable[[bool], Expr], last: Sequence[Expr]) -> dict[int, Expr]:
+            values: dict[Any, Expr] = {p: sequence(front) for p, front in outputs.items()} | dict(zip(step.before, last))
+            for p, x in rest.items():
+                number = turn.constant(p) if isinstance(p, Var) else None
+                if number is not None:
+                    assert isinstance(p.checked_type, TensorType)
+                    values[p] = typed_constant(np.asarray(number, p.checked_type.dtype))
+                elif lengths is None and turn.turns() is not None and turn.only(x, step.states):
+                    values[p] = turn.substituted(x, {key: values[before] for key, before in new.items()})
+            ends = {id(result): turn.value(result, values) for result, _ in places}
+            return {id(place): ends[id(result)] for result, place in places}
+
+        try:
+            end(lambda front: next(p for p, f in outputs.items() if f is front), step.before)
+        except NoLoop:
             return None
-        lengths = self.token(every[0].lengths)
-        *states, rest = [m.old for m in every]
-        zero = isinstance(rest, Constant) and not rest.data.any()
-        same = all(m.turn is params[0] and self.token(m.lengths) == lengths for m in every)
-        return every if same and zero and states == list(params[2:]) else None
+        fields: dict[int, list[Expr]] = {}
+        for result, place in places:
+            fields.setdefault(id(result), []).append(place)
+        collected: dict[bool, list[Expr]] = {
+            front: [y for p, f in outputs.items() if f is front for y in fields.get(id(p), [])] for front in (False, True)
+        }
+        every = {front: [y for x in places for y in (x, *self._refined(x))] for front, places in collected.items()}
+        last = [fields.get(id(p), []) for p in step.before]
+        initial = tuple([turn.first[p] for p in step.before])  # type: ignore[index]
+        return Found(step, lengths, initial, every[False], last, [], turn.call, every[True], end)
+
+    def _places(self, turn: Turn) -> list[tuple[Expr, Expr]]:
+        """The values that a loop gives, each with a node that stands for it: fields of its call, or the call."""
+        holders: list[Expr] = [turn.call]
+        for x in holders:
+            holders += [u for u in self.users.get(id(x), []) if isinstance(u, Let) and u.body is x]
+        users = [u for x in holders for u in self.users.get(id(x), []) if u not in holders]
+        if isinstance(turn.end, Tuple) and all(isinstance(u, TupleGetItem) for u in users):
+            return [(turn.end.fields[u.index], u) for u in users]  # type: ignore[attr-defined]
+        return [(turn.end, x) for x in holders]
+
+    def _step(self, x: Expr) -> Step | None:
+        step = step_of(x)
+        return step if step is not None and step.dtype in _TAKEN and len({_source(g) for g in step.gates}) == 1 else None
+
+    def _are_held(self, masks: Sequence[Mask | None], lengths: Expr, before: Sequence[Expr], turn: Turn) -> bool:
+        """Whether after the end of a sequence its states stay, and its outputs, the last of the masks, are 0."""
+        for number, mask in enumerate(masks):
+            if mask is None or self.token(mask.lengths) != self.token(lengths) or mask.turn is None:
+                return False
+            zero = isinstance(mask.old, Constant) and not mask.old.data.any()
+            if turn.direction(mask.turn, lengths) != 1 or not (mask.old is before[number] if number < len(before) else zero):
+                return False
+        return not turn.changes(lengths)
 
     def _refined(self, x: Expr) -> list[Expr]:
         """The reshapes of a sequence that state its extents alone."""
         reshapes: list[Any] = [u for u in self.users.get(id(x), []) if called(u, "reshape") and len(extents(u)) == 3]
         return [u for u in reshapes if all(n == m or n == 0 for n, m in zip(u.attrs.newshape, extents(u)))]
-
-    def _uses(self, step: Step, lengths: Expr | None, params: Sequence[Expr]) -> bool:
-        """Whether the operands of a layer may depend on the variables of its loop."""
-        parts = [p for g in step.gates for p in (g.weights, g.recurrent, *g.biases, *g.late, *(g.peephole or ())[:1])]
-        operands = [step.gates[0].data, *[p.expr for p in parts], *([lengths] if lengths is not None else [])]
-        return any(self._reaches(operands, p) for p in params)
 
     def _reaches(self, operands: Sequence[Expr], target: Expr) -> bool:
         """Whether operands depend on a node; also where it would take long to tell."""
@@ -348,10 +370,10 @@ class Graph:
         waiting: dict[Any, list[Found]] = {}
         for layer in layers:
             step, lengths = layer.step, layer.lengths
-            length = None if lengths is None else (lengths.data.tobytes() if isinstance(lengths, Constant) else id(lengths))
             peepholes = [g.peephole is None for g in step.gates]
-            form = step.kind, step.attrs, step.clip, step.units, id(step.gates[0].data), length, peepholes
-            others = waiting.setdefault(repr(form), [])
+            length = None if lengths is None else self.token(lengths)
+            form = step.kind, step.attrs, step.clip, step.units, self.token(step.gates[0].data), length, *peepholes
+            others = waiting.setdefault(form, [])
             other = next((o for o in others if o.reverse != layer.reverse and not self._depend(o, layer)), None)
             if other is None:
                 others.append(layer)
@@ -374,20 +396,20 @@ class Graph:
         count = len(group)
         replacements: dict[int, Expr] = {}
         ordered: list[list[Expr]] = []
+        owns: list[Expr] = []
+        ends: list[list[Expr]] = [[] for _ in group]
         for number, layer in enumerate(group):
             own = b.squeeze(outputs if count == 1 else b.slice(outputs, [number], [number + 1], [1]), [1])
-            right: list[Expr] = []
-            for old in layer.outputs:
-                if layer.reverse:
-                    turned = [u for u in self.users.get(id(old), []) if in_order(u)[0] is old]
-                    replacements[id(old)] = (
-                        b.op("reverse", own, axis=0)
-                        if layer.lengths is None
-                        else b.op("reverse_sequence", own, layer.lengths, seq_axis=0, batch_axis=1)
-                    )
-                    right += turned
-                else:
-                    right.append(old)
+            owns.append(own)
+            right = list(layer.turned if layer.reverse else layer.outputs)
+            against: Expr | None = None
+            for old in layer.outputs if layer.reverse else layer.turned:
+                against = against or _reversed(b, own, layer.lengths)
+                replacements[id(old)] = against
+                for user in self.users.get(id(old), []):
+                    right += [user] if in_order(user)[0] is old else []
+                    for back in self._reversed_along(user):
+                        replacements[id(back)] = b.transpose(own, user.attrs.axes)  # type: ignore[attr-defined]
             replacements.update({id(old): own for old in right})
             ordered.append(right)
         for joined in self._together(ordered, 1):
@@ -402,9 +424,20 @@ class Graph:
             for number, places in enumerate(olds):
                 own = b.squeeze(state if count == 1 else b.slice(state, [number], [number + 1], [0]), [0])
                 replacements.update({id(x): own for x in places})
+                ends[number].append(own)
             for joined in self._together(olds, 0):
                 replacements[id(joined)] = state
+        for layer, own, last in zip(group, owns, ends):
+            if layer.end is not None:
+                orders = {layer.reverse: own, not layer.reverse: _reversed(b, own, layer.lengths)}
+                replacements = layer.end(orders.__getitem__, last) | replacements
         return replacements
+
+    def _reversed_along(self, turned: Expr) -> list[Expr]:
+        """Where the first axis before a transposition is reversed behind it."""
+        axes: Any = turned.attrs.axes if called(turned, "transpose") else None  # type: ignore[attr-defined]
+        users = self.users.get(id(turned), []) if axes else []
+        return [u for u in users if called(u, "reverse") and int(axes[u.attrs.axis]) % len(axes) == 0]  # type: ignore[attr-defined]
 
     def _together(self, parts: Sequence[Sequence[Expr]], axis: int) -> Iterator[Expr]:
         """Where results of all directions lie along a new axis."""
@@ -429,25 +462,17 @@ def _source(gate: Gate) -> Any:
     return id(gate.at.sequence), gate.at.turn, id(gate.data), gate.reverse if isinstance(gate.reverse, bool) else id(gate.reverse)
 
 
-def _one_more(expr: Expr, turn: Expr) -> bool:
-    operands = called(expr, "add")
-    return bool(operands) and operands[0] is turn and isinstance(operands[1], Constant) and bool((operands[1].data == 1).all())
+def _reversed(b: Builder, x: Expr, lengths: Expr | None) -> Expr:
+    """Steps in the opposite order, of each element of a batch within its length."""
+    if lengths is None:
+        return b.op("reverse", x, axis=0)
+    return b.op("reverse_sequence", x, lengths, seq_axis=0, batch_axis=1)
 
 
-def _below(condition: Expr, turn: Expr, sequence: Expr) -> bool:
-    """Whether a condition is `turn < steps of the sequence`."""
-    operands = called(condition, "less")
-    if not operands or operands[0] is not turn:
-        return False
-    count = operands[1]
-    if isinstance(count, Constant):
-        return bool(count.data == extents(sequence)[0])
-    for name in ("reshape", "cast", "strided_slice", "shape_of"):
-        operands = called(count, name)
-        if not operands or (name == "strided_slice" and slices(count, 1) != [(0, 0, 1, 1)]):  # type: ignore[arg-type]
-            return False
-        (count,) = operands
-    return count is sequence
+def _operands(step: Step) -> list[Expr]:
+    """The data, weights and biases of a step."""
+    parts = [p for g in step.gates for p in (g.weights, g.recurrent, *g.biases, *g.late, *(g.peephole or ())[:1])]
+    return [step.gates[0].data, *[p.expr for p in parts]]
 
 
 __all__ = ["with_layers"]

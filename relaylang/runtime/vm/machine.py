@@ -79,6 +79,8 @@ _FIELDS = (
     "live",
     "base",
 )
+#: The place of each.
+_PLACES = {name: place for place, name in enumerate(_FIELDS)}
 
 
 @cache
@@ -297,6 +299,11 @@ class Machine:
         self.library.state(self.place, ctypes.addressof(self._counters))
         return dict(zip(_FIELDS, self._counters))
 
+    def counters(self, *names: str) -> list[int]:
+        """Some of the counters of `state`."""
+        self.library.state(self.place, ctypes.addressof(self._counters))
+        return [self._counters[_PLACES[name]] for name in names]
+
     def measure(self, spent: np.ndarray | None) -> None:
         """Add up the kernels' times in an array (see `VMProfile`) from now on; None ends that."""
         self.spent = spent
@@ -335,7 +342,7 @@ class Machine:
         except (Unknown, KeyError) as e:
             raise RelayError(error("R0402", f"the program cannot take this value: {e}")) from None
         self._allowed = int(min(limit if limit is not None else _default_limit(), 1 << 61))
-        used = self.state()["used"]
+        (used,) = self.counters("used")
         library.limit(place, self._allowed + used)
         fault = 0 if self._build(words) else FAULTS.index("memory")
         fault = fault or library.begin(place, number, handle)
@@ -360,13 +367,13 @@ class Machine:
 
     def _tidy(self, keep: list[Any]) -> None:
         """Let go of what a run has left: cycles of references, and the caller's arrays."""
-        state = self.state()
-        if state["handles"] == 0 and state["live"] > self._fixed:
+        handles, live, externals = self.counters("handles", "live", "externals")
+        if handles == 0 and live > self._fixed:
             self.library.forget(self.place)
             self._keep = []
             self._foreign = []
             self._constants()
-        elif state["externals"] > self._fixed_externals:
+        elif externals > self._fixed_externals:
             self._foreign.append(keep)
 
     def _run(self, threads: int, fuel: int, limit: float | None) -> None:

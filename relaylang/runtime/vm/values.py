@@ -62,6 +62,9 @@ def encode(
     copied: bool = False,
 ) -> Words:
     """The words that build values in order. `keep` gets the arrays that the machine reads in place."""
+    if all([type(v) is np.ndarray and v.ndim and v.flags.carray and v.dtype.isnative for v in values]):
+        keep += values
+        return _arrays(values, copied)
     heads: list[int] = []
     #: a field's object, -1 for scalars
     targets: list[int] = []
@@ -120,6 +123,18 @@ def encode(
     return Words(objects, np.concatenate([pairs[count:], pairs[:count]]), np.array(sizes, np.int64), count)
 
 
+def _arrays(values: Sequence[np.ndarray], copied: bool) -> Words:
+    """The words of arrays that the machine can read where they lie."""
+    heads: list[int] = []
+    sizes: list[int] = []
+    pairs: list[int] = []
+    for number, array in enumerate(values):
+        heads += (TENSOR, _kind(array.dtype), array.ndim)
+        sizes += (array.nbytes, array.ctypes.data, int(copied), *array.shape)
+        pairs += (TENSOR, number)
+    return Words(_words(heads), _words(pairs).reshape(-1, 2), _words(sizes), len(values))
+
+
 def _words(numbers: list[int]) -> np.ndarray:
     """Numbers as words; `np.array` takes longer."""
     return np.fromiter(numbers, np.int64, len(numbers))
@@ -136,6 +151,8 @@ def decode(
     heads: np.ndarray, fields: np.ndarray, sizes: np.ndarray, constructors: Sequence[Constructor], closure: Callable[[int, int], Value]
 ) -> Value:
     """The value that a machine describes in words."""
+    if len(heads) == 3 and len(fields) == 2 and heads[0] == fields[0] == TENSOR:
+        return _array(int(heads[1]), sizes.tolist())
     pairs = fields.reshape(-1, 2)
     with gc_paused():
         values = _scalars(pairs)
@@ -155,9 +172,7 @@ def decode(
                 objects.append(parts if kind == TUPLE else ConstructorValue(constructors[tag], parts))
                 at = end
             elif kind == TENSOR:
-                array = np.empty(extents[size + 3 : size + 3 + count], np.dtype(DTYPES[tag]))
-                ctypes.memmove(array.ctypes.data, extents[size + 1], extents[size])
-                objects.append(array)
+                objects.append(_array(tag, extents[size : size + 3 + count]))
                 size += 3 + count
             elif kind == CLOSURE:
                 objects.append(closure(count, tag))
@@ -169,6 +184,13 @@ def decode(
     for cell, place in cells:
         cell.value = objects[pairs[place, 1]] if pairs[place, 0] >= TENSOR else values[place]
     return objects[pairs[-1, 1]] if pairs[-1, 0] >= TENSOR else values[-1]
+
+
+def _array(kind: int, sizes: Sequence[int]) -> np.ndarray:
+    """A copy of a tensor from its bytes, its address, a flag, and its extents."""
+    array = np.empty(sizes[3:], np.dtype(DTYPES[kind]))
+    ctypes.memmove(array.ctypes.data, sizes[1], sizes[0])
+    return array
 
 
 def _scalars(pairs: np.ndarray) -> list[Value]:

@@ -179,3 +179,32 @@ def @main(%x: Tensor[(?), float32]) { @f(%x) }"""
     assert made.run(*zeros((4,))).shape == (4,)
     with pytest.raises(RelayError, match=r"axis 0 is 3, which is no `2 \* n`"):
         made.run(*zeros((3,)))
+
+
+def test_calls_that_fit_are_checked_once_and_others_each_time() -> None:
+    """Arrays of a form that fitted are not looked at again: other shapes, element types and values are."""
+    text = "def @main[b](%x: Tensor[(b, 4), float32], %y: Tensor[(b, 4), float32]) { add(%x, %y) }"
+    executable = compile_vm(module(text))
+    x, y, z = zeros((2, 4), (2, 4), (3, 4))
+    for _ in range(2):
+        assert executable.run(x, y).shape == (2, 4)
+        assert executable.run(z, z).shape == (3, 4)
+        assert executable.run(x[:, ::-1], y.tolist()).shape == (2, 4)
+        for wrong in ((x, z), (x, y.astype("float64")), (x, x[0]), (x, y.astype(">f4")[:1])):
+            with pytest.raises(RelayError) as failed:
+                executable.run(*wrong)
+            assert failed.value.diagnostics[0].code == "R0402"
+        with pytest.raises(RelayError) as failed:
+            executable.run(x)
+        assert failed.value.diagnostics[0].code == "R0401"
+
+
+def test_a_result_is_checked_for_each_of_its_forms() -> None:
+    text = "def @main(%x: Tensor[(?, ?), float32])\n  -> Tensor[(3, ?), float32] { nn.relu(%x) }"
+    executable = compile_vm(module(text))
+    good, wrong = zeros((3, 2), (2, 3))
+    for _ in range(2):
+        assert executable.run(good).shape == (3, 2)
+        with pytest.raises(RelayError) as failed:
+            executable.run(wrong)
+        assert failed.value.diagnostics[0].code == "R0414"

@@ -365,12 +365,12 @@ class _Unit:
     def ahead(self) -> int:
         """The lines of the cache that a round asks for.
 
-        All blocks of a unit together ask for the next part of the weights. With many rows, weights come from the nearer caches.
-        Rows whose number is a size may be few.
+        All blocks of a unit together ask for the next part of the weights. With many rows, and in a loop's turns, weights come
+        from the nearer caches. Rows whose number is a size may be few.
         """
         parts = math.prod([count for _, count, _ in self.steps.parts], start=self.panels.count * self.c.groups)
         rows = math.prod(axis.extent for axis in self.c.rows)
-        few = has_sizes((rows,)) or rows <= _FEW_ROWS
+        few = not self.kernel.repeated and (has_sizes((rows,)) or rows <= _FEW_ROWS)
         if not surely_less(1, parts):
             return 0
         return self.kernel.space.pick("ahead", (0, 1, 2, 4), -(-self.round // self.calls) if few else 0)
