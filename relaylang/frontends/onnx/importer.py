@@ -18,6 +18,7 @@ from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.inputs import check_names, name_extents, no_model
 from relaylang.frontends.common.lists import NOTHING, fit, get, is_option
 from relaylang.frontends.common.partial import external
+from relaylang.frontends.common.versions import Versions
 from relaylang.frontends.onnx import schema, texts
 from relaylang.frontends.onnx.inputs import dense, input_type, input_value, stated_value
 from relaylang.frontends.onnx.node import Node
@@ -31,8 +32,13 @@ from relaylang.runtime.text import read_bytes
 
 #: Graphs inside layers, and functions that call functions, go this deep.
 _DEEPEST = 64
-#: The newest opset whose operators the tables know.
-NEWEST_OPSET = 28
+#: The versions of operator sets whose operators the tables know: in another version, an operator may have another meaning.
+OPSETS = {
+    "": Versions("the version of the operator set ai.onnx", 1, 28),
+    "ai.onnx.ml": Versions("the version of the operator set ai.onnx.ml", 1, 5),
+}
+#: The versions of ONNX's messages. 0 is that of a model which states none.
+_FORMS = Versions("the IR version", 0, 13)
 #: Operators that move elements, texts as well.
 _MOVERS = frozenset(
     "ArrayFeatureExtractor Compress Concat Expand Flatten Gather GatherElements GatherND Reshape Slice Split Squeeze Tile "
@@ -74,7 +80,7 @@ class Importer:
         self.file = file
         self.options = options
         self.rules = table()
-        self.report = Report(file, self.rules.names())
+        self.report = Report(file, self.rules.names(), warnings=_FORMS.warnings(model.ir_version, file))
         self.builder = Builder(Listing(file), self.report, options, self.budget)
         self.versions = {("" if o.domain == "ai.onnx" else o.domain): int(o.version) for o in model.opset_import} or {"": 1}
         self.functions = {(f.domain, f.name): f for f in model.functions}
@@ -84,9 +90,10 @@ class Importer:
 
     def run(self) -> Imported:
         """The program. Raises `RelayError` with everything that is wrong."""
-        newest = self.versions.get("", 1)
-        if newest > NEWEST_OPSET:
-            raise damaged(self.file, f"the model is of opset {newest}; relaylang knows opsets up to {NEWEST_OPSET}")
+        for opset in (o for part in (self.model, *self.model.functions) for o in part.opset_import):
+            known = OPSETS.get("" if opset.domain == "ai.onnx" else opset.domain)
+            if known is not None:
+                known.refuse(opset.version, self.file)
         proto = self.model.graph
         graph = Graph(None, {}, 0, self.versions)
         self._load(graph, proto)
