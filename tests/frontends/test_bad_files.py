@@ -23,6 +23,7 @@ UNKNOWN = {
     "h5": (b'"class_name": "Activation"', b'"class_name": "Activatiox"'),
     "keras": (b'"class_name": "Activation"', b'"class_name": "Activatiox"'),
     "mlir": (b"stablehlo.negate", b"stablehlo.negatx"),
+    "mlmodel": (b"\xb2\x2c", b"\xfa\x7c"),  # the field 710 of a layer, and 1999
     "mlprogram": (b"\3sin", b"\3six"),
     "pdmodel": (b"relu", b"relx"),
     "pir": (b"1.relu", b"1.relx"),
@@ -66,16 +67,37 @@ def refused(name: str, data: bytes) -> str:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("part", [0.35, 0.67, 0.95])
+@pytest.mark.parametrize("part", [0.35, 0.67, 0.9, 0.95])
 def test_a_file_that_is_cut_short(name: str, part: float) -> None:
     data = file(name, chain(4))
-    refused(name, data[: int(len(data) * part)])
+    said = refused(name, data[: int(len(data) * part)])
+    assert name not in ("pt2", "torchscript", "keras") or "cut short" in said
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_unknown_operators_are_counted(name: str) -> None:
     said = refused(name, edited(file(name, chain(3)), *UNKNOWN[name]))
     assert re.search(r"R0801\]: 3 layers of 1 operator cannot be converted", said) and re.search(r"3 x \S+  first in ", said), said
+
+
+def test_unknown_operators_of_tflite_are_counted() -> None:
+    pytest.importorskip("tflite")
+    from tests.frontends.tflite.files import Op, T, file
+
+    tensors = {f"t{i}": T(chains.SHAPE) for i in range(4)}
+    data = file(tensors, [Op("MyRelu", [f"t{i}"], [f"t{i + 1}"]) for i in range(3)], ["t0"], ["t3"])
+    assert re.search(r"3 layers of 1 operator cannot be converted(.|\n)*3 x MyRelu  first in t1", refused("tflite", data))
+    newer = edited(FORMATS["tflite"].write(chain(3)), (19).to_bytes(4, "little"), (250).to_bytes(4, "little"))  # RELU's number
+    said = refused("tflite", newer)
+    assert re.search(r"3 layers of 1 operator cannot be converted(.|\n)*3 x operator#250  first in t1", said), said
+
+
+def test_unknown_operators_of_an_artifact_are_counted() -> None:
+    pytest.importorskip("jaxlib")
+    text = chains.mlir(chain(3)).decode()
+    custom = re.sub(r"stablehlo.negate (%t\d) : (.*)", r"stablehlo.custom_call @mine(\1) : (\2) -> \2", text)
+    said = refused("mlirbc", chains.artifact(custom))
+    assert re.search(r"3 layers of 1 operator cannot be converted(.|\n)*3 x .*mine", said), said
 
 
 @pytest.mark.parametrize("name", [n for n in FORMATS if n not in ("darknet", "mlirbc")])

@@ -146,9 +146,7 @@ class _Reader:
 
     def _code(self, code: Flat) -> tuple[str, int]:
         number = max(code.number(_CODE["builtin_code"], _I32), code.number(_CODE["deprecated_builtin_code"], _I8))
-        name = _names(self.schema, "BuiltinOperator").get(number)
-        if name is None:
-            raise damaged(self.file, f"the operator number {number} is newer than the schema")
+        name = _names(self.schema, "BuiltinOperator").get(number, f"operator#{number}")
         version = code.number(_CODE["version"], _I32, 1)
         return (code.text(_CODE["custom_code"]) if name == "CUSTOM" else name), version
 

@@ -5,7 +5,6 @@ No code of the file runs, and torch is not needed. Source: the schema in torch/_
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import zipfile
@@ -18,6 +17,7 @@ import numpy as np
 
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.versions import Versions
+from relaylang.frontends.contents import zip_archive
 from relaylang.runtime.budget import Budget
 from relaylang.runtime.params import UNZIPPING
 
@@ -124,10 +124,9 @@ class Program:
 
 def read_program(data: bytes, file: str, budget: Budget) -> Program:
     """The program in a file's contents. Raises `RelayError` for a damaged file (R0802), or one beyond its budget (R0016)."""
-    try:
-        archive = zipfile.ZipFile(io.BytesIO(data))
-    except (*UNZIPPING, ValueError):
-        raise damaged(file, "this is not a zip archive, or it is cut short") from None
+    archive = zip_archive(data)
+    if archive is None:
+        raise damaged(file, "this is not a zip archive, or it is cut short")
     try:
         return _Reader(archive, file, budget).program()
     except (*UNZIPPING, *_WRONG):

@@ -6,7 +6,6 @@ The sources are parsed and never run.
 from __future__ import annotations
 
 import ast
-import io
 import re
 import warnings
 import zipfile
@@ -16,6 +15,7 @@ from typing import Any
 
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.versions import Versions
+from relaylang.frontends.contents import zip_archive
 from relaylang.frontends.torch.torchscript.unpickle import Unpickler
 from relaylang.frontends.torch.torchscript.values import Record, Stored
 from relaylang.runtime.budget import NODES_PER_LAYER, Budget
@@ -32,11 +32,8 @@ _WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowE
 
 def is_torchscript(data: bytes) -> bool:
     """Whether the bytes are an archive with sources and objects."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            names = archive.namelist()
-    except (*UNZIPPING, ValueError):
-        return False
+    archive = zip_archive(data)
+    names = archive.namelist() if archive is not None else []
     root = names[0].partition("/")[0] if names else ""
     return f"{root}/data.pkl" in names and any(n.startswith(f"{root}/code/") for n in names)
 
@@ -135,10 +132,9 @@ def _class(node: ast.ClassDef, name: str) -> Class:
 
 def read_archive(data: bytes, file: str, budget: Budget) -> Archive:
     """The program in a file's contents. Raises `RelayError` for a damaged file (R0802), or one beyond its budget (R0016)."""
-    try:
-        archive = zipfile.ZipFile(io.BytesIO(data))
-    except (*UNZIPPING, ValueError):
-        raise damaged(file, "this is not a zip archive, or it is cut short") from None
+    archive = zip_archive(data)
+    if archive is None:
+        raise damaged(file, "this is not a zip archive, or it is cut short")
     try:
         return _Reader(archive, file, budget).archive()
     except (*UNZIPPING, *_WRONG):
