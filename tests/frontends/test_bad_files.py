@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import zipfile
 
 import pytest
 
 from relaylang.diagnostics import RelayError
+from relaylang.frontends.formats import import_bytes
+from relaylang.frontends.options import Options
 from tests.frontends import chains
 from tests.frontends.chains import FORMATS, chain, read
 
@@ -103,3 +106,12 @@ def test_unknown_operators_of_an_artifact_are_counted() -> None:
 @pytest.mark.parametrize("name", [n for n in FORMATS if n not in ("darknet", "mlirbc")])
 def test_a_cyclic_graph(name: str) -> None:
     refused(name, file(name, CYCLE))
+
+
+def test_a_split_into_many_parts_is_refused_before_it_is_made() -> None:
+    """The operand's shape alone has so many elements; the results would be a thousand million types."""
+    parts = {"op": "SliceChannel", "name": "y", "attrs": {"num_outputs": "1000000000", "axis": "1"}, "inputs": [[0, 0, 0]]}
+    nodes = [{"op": "null", "name": "x", "inputs": []}, parts]
+    symbol = {"nodes": nodes, "arg_nodes": [0], "heads": [[1, 0, 0]], "attrs": {"mxnet_version": ["int", 10901]}}
+    with pytest.raises(RelayError, match=r"R0016\]: .*writing its layers out needs 1,000,000,000 nodes"):
+        import_bytes(json.dumps(symbol).encode(), "net-symbol.json", Options({"x": (2, 1_000_000_000)}))

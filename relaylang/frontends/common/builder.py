@@ -103,7 +103,8 @@ class Builder:
 
     def unfolded(self, name: str, *operands: Operand, **attrs: Any) -> Any:
         """The call of an operator, as `op` makes it, where its operands are constants, too."""
-        self.budget.take_nodes(1, "writing its layers out")
+        parts = attrs.get("indices_or_sections")
+        self.budget.take_nodes(parts if isinstance(parts, int) and parts > 0 else 1, "writing its layers out")
         op = ops.get(name)
         args = self.operands(operands)
         call = Call(op, args, make_attrs(op.attrs, attrs) if op.attrs is not None else None, (), self.span)
