@@ -18,7 +18,6 @@ from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.inputs import check_names, name_extents, no_model
 from relaylang.frontends.common.lists import NOTHING, fit, get, is_option
 from relaylang.frontends.common.partial import external
-from relaylang.frontends.common.versions import Versions
 from relaylang.frontends.onnx import schema, texts
 from relaylang.frontends.onnx.inputs import dense, input_type, input_value, stated_value
 from relaylang.frontends.onnx.node import Node
@@ -32,13 +31,6 @@ from relaylang.runtime.text import read_bytes
 
 #: Graphs inside layers, and functions that call functions, go this deep.
 _DEEPEST = 64
-#: The versions of operator sets whose operators the tables know: in another version, an operator may have another meaning.
-OPSETS = {
-    "": Versions("the version of the operator set ai.onnx", 1, 28),
-    "ai.onnx.ml": Versions("the version of the operator set ai.onnx.ml", 1, 5),
-}
-#: The versions of ONNX's messages. 0 is that of a model which states none.
-_FORMS = Versions("the IR version", 0, 13)
 #: Operators that move elements, texts as well.
 _MOVERS = frozenset(
     "ArrayFeatureExtractor Compress Concat Expand Flatten Gather GatherElements GatherND Reshape Slice Split Squeeze Tile "
@@ -46,7 +38,7 @@ _MOVERS = frozenset(
 )
 #: Operators whose conversions take texts.
 _OF_TEXTS = frozenset(
-    "Cast CategoryMapper Equal Identity LabelEncoder OneHotEncoder StringConcat StringNormalizer TfIdfVectorizer".split()
+    "Cast CategoryMapper Equal Identity LabelEncoder Loop OneHotEncoder Scan StringConcat StringNormalizer TfIdfVectorizer".split()
 )
 #: The value of a tensor whose layer was not converted.
 MISSING = object()
@@ -80,7 +72,7 @@ class Importer:
         self.file = file
         self.options = options
         self.rules = table()
-        self.report = Report(file, self.rules.names(), warnings=_FORMS.warnings(model.ir_version, file))
+        self.report = Report(file, self.rules.names(), warnings=schema.FORMS.warnings(model.ir_version, file))
         self.builder = Builder(Listing(file), self.report, options, self.budget)
         self.versions = {("" if o.domain == "ai.onnx" else o.domain): int(o.version) for o in model.opset_import} or {"": 1}
         self.functions = {(f.domain, f.name): f for f in model.functions}
@@ -90,10 +82,7 @@ class Importer:
 
     def run(self) -> Imported:
         """The program. Raises `RelayError` with everything that is wrong."""
-        for opset in (o for part in (self.model, *self.model.functions) for o in part.opset_import):
-            known = OPSETS.get("" if opset.domain == "ai.onnx" else opset.domain)
-            if known is not None:
-                known.refuse(opset.version, self.file)
+        schema.check_versions(self.model, self.file)
         proto = self.model.graph
         graph = Graph(None, {}, 0, self.versions)
         self._load(graph, proto)
@@ -222,14 +211,14 @@ class Importer:
 
     # ---- graphs
 
-    def convert_body(self, node: Node, proto: Any, inputs: Sequence[Any]) -> list[Any]:
-        """The results of a graph inside a layer."""
+    def convert_body(self, node: Node, proto: Any, inputs: Sequence[Any], spelled: bool) -> list[Any]:
+        """The results of a graph inside a layer; texts among them where `spelled`."""
         graph = Graph(node.graph, node.graph.given, node.graph.depth + 1, node.graph.versions)
         if len(inputs) > len(proto.input):
             raise Unsupported(f"its body has {len(proto.input)} inputs, not {len(inputs)}")
         graph.values.update(zip([i.name for i in proto.input], inputs))
         results = self._inner(graph, proto, [o.name for o in proto.output])
-        if inputs and any(isinstance(r, texts.Texts) for r in results):
+        if not spelled and any(isinstance(r, texts.Texts) for r in results):
             raise Unsupported("a graph inside of it gives texts")
         return results
 
@@ -237,7 +226,7 @@ class Importer:
         """As `convert_body` without operands; where operators in it do not take their operands' types, the error."""
         before, span = len(self.errors), self.builder.span
         try:
-            return self.convert_body(node, proto, ())
+            return self.convert_body(node, proto, (), True)
         except _Skipped:
             wrong = self.errors[before:]
             if not wrong or any(not d.code.startswith("R03") for d in wrong):
