@@ -2,6 +2,7 @@
 
 A file is read, or refused with a diagnostic, within 1 GB of memory and 20 s of processor time. Failures are an
 exception, a fault of relaylang (R0900), a crash, and a process without end. `--keep` names the folder for such files.
+The last line of a format states the most memory that a file took beyond the modules of its reader.
 """
 
 from __future__ import annotations
@@ -638,20 +639,33 @@ def apart(work: Callable[[], Any], limited: bool = False) -> Any:
     return pickle.loads(content)
 
 
-def failures(kind: str, numbers: Sequence[int], keep: str = "") -> Iterator[tuple[int, str, str]]:
-    """The number, the verdict and the words of every mutant. Each is read by a process of its own, with limits."""
+def _resident() -> int:
+    """The memory of this process in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def measured(kind: str, data: bytes, rng: Random) -> tuple[str, str, int]:
+    """As `verdict`, with the bytes of memory that the reader took, its own processes included."""
+    before = _resident()
+    found, said = verdict(kind, data, rng)
+    own, others = (resource.getrusage(who).ru_maxrss << 10 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return found, said, max(own - before, others)
+
+
+def failures(kind: str, numbers: Sequence[int], keep: str = "") -> Iterator[tuple[int, str, str, int]]:
+    """The number, the verdict, the words and the memory of every mutant. Each is read by a process of its own, with limits."""
     seeds = apart(KINDS[kind].seeds)  # torch and compilers stay out of the readers' memory
     verdict(kind, seeds[0], Random(0))  # the reader's modules are imported once, before the processes part
     for number in numbers:
         data, rng = mutant(kind, number, seeds)
         try:
-            found, said = apart(lambda data=data, rng=rng: verdict(kind, data, rng), limited=True)
+            found, said, taken = apart(lambda data=data, rng=rng: measured(kind, data, rng), limited=True)
         except ChildProcessError as died:
-            found, said = "died", str(died)
+            found, said, taken = "died", str(died), 0
         if found not in ("read", "refused") and keep:
             os.makedirs(keep, exist_ok=True)
             Path(keep, f"{kind}-{number}").write_bytes(data)
-        yield number, found, said
+        yield number, found, said, taken
 
 
 def main() -> int:
@@ -663,16 +677,17 @@ def main() -> int:
     args = parser.parse_args()
     failed = 0
     for kind in args.kinds or KINDS:
-        start, count, wrong = time.monotonic(), Counter[str](), Counter[str]()
-        for number, found, said in failures(kind, range(args.first, args.first + args.count), args.keep):
+        start, count, wrong, most = time.monotonic(), Counter[str](), Counter[str](), 0
+        for number, found, said, taken in failures(kind, range(args.first, args.first + args.count), args.keep):
             count[found] += 1
+            most = max(most, taken)
             if found not in ("read", "refused"):
                 wrong[f"{found}: {said[-160:]}"] += 1
                 if wrong[f"{found}: {said[-160:]}"] == 1:
                     print(f"{kind} {number}: {found}: {said}", flush=True)
         failed += wrong.total()
         verdicts = ", ".join(f"{n} {name}" for name, n in count.most_common())
-        print(f"{kind}: {args.count} files, {verdicts}; {time.monotonic() - start:.0f} s", flush=True)
+        print(f"{kind}: {args.count} files, {verdicts}; at most {most >> 20} MB; {time.monotonic() - start:.0f} s", flush=True)
     return 1 if failed else 0
 
 

@@ -105,15 +105,20 @@ def is_tflite(data: bytes) -> bool:
     return data[4:8] == b"TFL3"
 
 
+def zip_archive(data: bytes) -> zipfile.ZipFile | None:
+    """The zip archive in some bytes; None where there is none, or where it is cut short."""
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(data))
+    except (*UNZIPPING, ValueError):
+        return None
+    # The last directory of a part of an archive is that of an archive inside it.
+    return archive if min((m.header_offset for m in archive.infolist()), default=0) == 0 else None
+
+
 def _members(data: bytes) -> list[str]:
     """The names in a zip archive; [] where there is none."""
-    if data[:2] != b"PK":
-        return []
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return archive.namelist()
-    except (*UNZIPPING, ValueError):
-        return []
+    archive = zip_archive(data) if data[:2] == b"PK" else None
+    return archive.namelist() if archive is not None else []
 
 
 def is_torch(data: bytes) -> bool:
@@ -338,4 +343,5 @@ __all__ = [
     "is_torch",
     "main_file",
     "root_model",
+    "zip_archive",
 ]

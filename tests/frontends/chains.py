@@ -153,6 +153,11 @@ def mlir(layers: Layers) -> bytes:
 
 
 def mlirbc(layers: Layers) -> bytes:
+    return artifact(mlir(layers).decode())
+
+
+def artifact(text: str) -> bytes:
+    """A portable artifact of MLIR's text."""
     from jaxlib.mlir import ir
     from jaxlib.mlir._mlir_libs import _jax_mlir_ext
     from jaxlib.mlir.dialects import stablehlo
@@ -163,7 +168,7 @@ def mlirbc(layers: Layers) -> bytes:
         context.append_dialect_registry(registry)
         stablehlo.register_dialect(context)
         context.load_all_available_dialects()
-        module = ir.Module.parse(mlir(layers))
+        module = ir.Module.parse(text)
         data: bytes = stablehlo.serialize_portable_artifact(module, stablehlo.get_minimum_version())
     return data
 

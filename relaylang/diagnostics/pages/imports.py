@@ -61,4 +61,15 @@ PAGES = (
         "$ relay export network_with_sampling.relay -o network.onnx",
         "text",
     ),
+    Page(
+        "R0807",
+        "a file of a version that relaylang does not know",
+        """The file states a version of its format, or of a part of it, that is newer or older than those that the importer
+        knows. It is an error where the format's own readers refuse such a file, since its contents may mean something else. It
+        is a warning where they read on: operators that are new are listed, and all others have the meaning of the newest known
+        version. Write the file for an older version, or install a newer relaylang.""",
+        "$ relay import network_of_next_year.onnx",
+        "$ relay import network.onnx",
+        "text",
+    ),
 )

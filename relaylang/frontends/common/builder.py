@@ -103,7 +103,8 @@ class Builder:
 
     def unfolded(self, name: str, *operands: Operand, **attrs: Any) -> Any:
         """The call of an operator, as `op` makes it, where its operands are constants, too."""
-        self.budget.take_nodes(1, "writing its layers out")
+        parts = attrs.get("indices_or_sections")
+        self.budget.take_nodes(parts if isinstance(parts, int) and parts > 0 else 1, "writing its layers out")
         op = ops.get(name)
         args = self.operands(operands)
         call = Call(op, args, make_attrs(op.attrs, attrs) if op.attrs is not None else None, (), self.span)
@@ -168,10 +169,12 @@ class Builder:
         return [v if isinstance(v, Expr) else self.const(v, dtype if isinstance(v, (int, float)) else None) for v in values]
 
     def const(self, value: Any, dtype: str | None = None) -> Constant:
-        """A constant: of a numpy array, or of a number or list as `dtype`."""
+        """A constant: of a numpy array, or of a number or list as `dtype`. Raises `Malformed` for other values."""
         array = value if isinstance(value, np.ndarray) else np.asarray(value)
         self.budget.take_bytes(array.nbytes, "computing its constants")
         if dtype is not None and array.dtype != np.dtype(dtype):
+            if array.dtype.kind in "OSU":
+                raise Malformed(f"{repr(value)[:60]} stands where it takes a tensor or a number")
             with np.errstate(all="ignore"):
                 array = array.astype(np.dtype(dtype))
         return typed_constant(array, span=self.span)

@@ -14,6 +14,7 @@ from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malfor
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.inputs import check_axes, check_names, no_model, value_for
+from relaylang.frontends.common.versions import Versions
 from relaylang.frontends.contents import main_file
 from relaylang.frontends.coreml.network import Network
 from relaylang.frontends.coreml.program import NOTHING, Program, State
@@ -32,6 +33,8 @@ _WANTED = "the importer takes a .mlmodel or .mlpackage: its path, its contents, 
 #: Extents of a file are at most so large.
 _LARGEST = 1 << 31
 _NETWORKS = ("neuralNetwork", "neuralNetworkClassifier", "neuralNetworkRegressor")
+#: The versions of iOS 11 to iOS 26, of which each adds layers and operators.
+_VERSIONS = Versions("the specification version", 1, 10)
 _PIPELINES = ("pipeline", "pipelineClassifier", "pipelineRegressor")
 
 
@@ -54,7 +57,7 @@ class Importer:
         self.file = file
         self.options = options
         names = [*table().names(), *layer_table().names(), *CONTROL, *CONTROL_LAYERS]
-        self.report = Report(file, sorted(set(names)))
+        self.report = Report(file, sorted(set(names)), warnings=_VERSIONS.warnings(model.specificationVersion, file))
         self.builder = Builder(Listing(file), self.report, options, budget)
         self.errors: list[Diagnostic] = []
         self.inputs: list[Var] = []

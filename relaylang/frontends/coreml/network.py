@@ -19,6 +19,13 @@ from relaylang.frontends.coreml.walk import MISSING, Names, Skipped, Walk, inner
 from relaylang.ir import Expr, TensorType
 
 
+def _unknown(layer: Any) -> str:
+    """What a layer of a kind that the table of fields lacks is called: by the number of its field."""
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    return next((f"layer#{field.field_number}" for field in UnknownFieldSet(layer)), "layer")
+
+
 def _stated(layer: Any) -> list[TensorType | None]:
     """The types that a network states for the results of a layer, None for each that it does not."""
     shapes = [tuple(t.dimValue) if len(t.dimValue) == t.rank <= 32 else None for t in layer.outputTensor]
@@ -96,7 +103,7 @@ class Network(Walk):
 
     def _layers(self, network: Any, names: Names) -> None:
         for entry in network.layers:
-            kind = entry.WhichOneof("layer") or "layer"
+            kind = entry.WhichOneof("layer") or _unknown(entry)
             operator = f"{kind} {entry.custom.className[:40]}" if kind == "custom" else kind
             layer = Layer(operator, entry.name, list(entry.input), list(entry.output))
             if kind in ("branch", "loop"):

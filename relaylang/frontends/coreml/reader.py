@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import zipfile
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.protobuf import parsed
 from relaylang.frontends.common.report import Malformed
-from relaylang.frontends.contents import root_model
+from relaylang.frontends.contents import root_model, zip_archive
 from relaylang.frontends.coreml.schema import coreml
 from relaylang.runtime.budget import Budget
 from relaylang.runtime.params import UNZIPPING
@@ -63,8 +62,10 @@ def opened(data: bytes, file: str, folder: str, budget: Budget) -> tuple[Any, Fi
     """The model in some bytes and the files beside it. Raises `RelayError` (R0802)."""
     if data[:2] != b"PK":
         return parsed(coreml()["Model"], data, file, "the model"), Files(budget, folder)
+    archive = zip_archive(data)
+    if archive is None:
+        raise damaged(file, "the archive is damaged")
     try:
-        archive = zipfile.ZipFile(io.BytesIO(data))
         manifests = sorted((n for n in archive.namelist() if n.split("/")[-1] == "Manifest.json"), key=len)
         if not manifests:
             raise damaged(file, "the archive has no Manifest.json, so it is no package of Core ML")

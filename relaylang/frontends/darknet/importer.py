@@ -15,7 +15,7 @@ from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.inputs import check_axes, check_names, no_model, value_for
 from relaylang.frontends.common.report import failure
 from relaylang.frontends.darknet.node import Node
-from relaylang.frontends.darknet.reader import Section, Weights, sections
+from relaylang.frontends.darknet.reader import VERSIONS, Section, Weights, sections
 from relaylang.frontends.darknet.table import REFUSED, table
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.ir import Expr, TensorType, Var
@@ -55,7 +55,7 @@ class Importer:
         self.weights = weights
         self.rules = table()
         budget.grant(layers=len(parts))
-        self.report = Report(file, self.rules.names())
+        self.report = Report(file, self.rules.names(), warnings=VERSIONS.warnings(weights.version, weights.file))
         self.builder = Builder(Listing(file), self.report, options, budget)
         self.recent = weights.revision >= _REVISION or any(_RECENT & s.entries.keys() for s in parts[1:])
         self.results: list[Any] = []

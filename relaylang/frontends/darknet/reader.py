@@ -8,6 +8,7 @@ import numpy as np
 
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.report import Malformed
+from relaylang.frontends.common.versions import Versions
 from relaylang.runtime.budget import Budget
 
 
@@ -43,10 +44,15 @@ def sections(data: bytes, file: str) -> list[Section]:
     return parsed
 
 
+#: Darknet 0.2 counts pictures with 64 bits. Its reader takes later versions for such files.
+VERSIONS = Versions("the version in the head of the weights", 0, 2, lambda number: f"{number // 10}.{number % 10}")
+
+
 class Weights:
     """The numbers of a `.weights` file, which layers take one after the other.
 
-    `turned` tells of an old form of dense layers, `revision` of the version of Darknet that wrote the file.
+    `turned` tells of an old form of dense layers. `version` (10 x major + minor) and `revision` are those of the Darknet
+    that wrote the file. Files in the old form have other numbers there, and the version 0.
     """
 
     def __init__(self, data: bytes, file: str, budget: Budget) -> None:
@@ -55,8 +61,9 @@ class Weights:
         if len(data) < 16:
             raise damaged(file, f"it has {len(data)} bytes, and no header")
         major, minor, self.revision = np.frombuffer(data, "<i4", 3).tolist()
-        start = 20 if major * 10 + minor >= 2 and major < 1000 and minor < 1000 else 16
         self.turned = major > 1000 or minor > 1000
+        self.version = 0 if self.turned else major * 10 + minor
+        start = 20 if self.version >= 2 and major < 1000 and minor < 1000 else 16
         body = memoryview(data)[start:]
         self.values = np.frombuffer(body[: len(body) // 4 * 4], "<f4")
         self.at = 0
@@ -79,4 +86,4 @@ class Weights:
         return int(self.values.size - self.at)
 
 
-__all__ = ["Section", "Weights", "sections"]
+__all__ = ["VERSIONS", "Section", "Weights", "sections"]

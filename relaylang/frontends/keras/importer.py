@@ -28,6 +28,7 @@ from relaylang.frontends.common import (
     no_model,
     value_for,
 )
+from relaylang.frontends.common.versions import Versions
 from relaylang.frontends.keras.calls import Call, Ref, calls_of, found, outputs_of
 from relaylang.frontends.keras.live import is_live, live_model
 from relaylang.frontends.keras.node import Node, Tensor, policy
@@ -43,6 +44,8 @@ from relaylang.runtime.budget import Budget
 from relaylang.runtime.text import read_bytes
 from relaylang.typing.valid_types import unsound
 
+#: The first number of the version of Keras that wrote a file. Keras reads a file whatever its version is.
+_VERSIONS = Versions("the version of Keras", 1, 3)
 #: The value of a tensor whose layer was not converted.
 MISSING = object()
 #: Layers that hand the mask of their operand on.
@@ -91,7 +94,7 @@ class Importer:
         self.file = file
         self.options = options
         self.rules = table()
-        self.report = Report(file, self.rules.names())
+        self.report = Report(file, self.rules.names(), warnings=_VERSIONS.warnings(model.spec.major, file))
         self.builder = Builder(Listing(file), self.report, options, budget)
         self.errors: list[Diagnostic] = []
         self._arrays: dict[Path, list[np.ndarray]] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError
 from relaylang.frontends.common.files import damaged, need_package
+from relaylang.frontends.contents import zip_archive
 from relaylang.frontends.keras.spec import Path, Spec, model_spec
 from relaylang.frontends.keras.variables import parts, slots
 from relaylang.runtime.budget import Budget
@@ -193,8 +193,11 @@ def give(found: dict[Path, list[Array]], path: Path, layer: Spec, arrays: list[A
 
 def _archive(data: bytes, file: str, budget: Budget) -> Model:
     """An archive of Keras 3: the configuration as JSON, and the weights as an HDF5 file."""
+    archive = zip_archive(data)
+    if archive is None:
+        raise damaged(file, "the archive is cut short or damaged")
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with archive:
             members = {m.filename: m for m in archive.infolist()}
             for name in (CONFIG, WEIGHTS):
                 if name not in members:

@@ -135,7 +135,8 @@ def layer_spec(entry: Any, major: int, file: str, depth: int = 0) -> Spec:
 
 def model_spec(entry: Any, version: str, file: str) -> Spec:
     """The model of a file that a version of Keras wrote. Raises `RelayError` (R0802)."""
-    major = int(version[:1]) if version[:1].isdecimal() else 3
+    stated = version.partition(".")[0]
+    major = int(stated) if stated.isdecimal() and len(stated) < 10 else 3
     spec = layer_spec(entry, major, file)
     if not spec.is_model:
         raise damaged(file, f"its model is a {spec.kind[:60]}, and not Sequential or functional")

@@ -14,8 +14,8 @@ from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.inputs import check_axes, check_names, value_for
 from relaylang.frontends.common.report import failure
 from relaylang.frontends.mxnet.node import Graph, Node, dtype_of, listed
+from relaylang.frontends.mxnet.reader import VERSIONS, Symbol, read_symbol
 from relaylang.frontends.mxnet.reader import Layer as Entry
-from relaylang.frontends.mxnet.reader import Symbol, read_symbol
 from relaylang.frontends.mxnet.sources import companion, symbol_text
 from relaylang.frontends.mxnet.table import REFUSED, own_name, table
 from relaylang.frontends.mxnet.weights import expected, is_weight
@@ -73,7 +73,7 @@ class Importer:
         self.dtype = dtype
         self.weighted = weighted
         self.rules = table()
-        self.report = Report(file, self.rules.names())
+        self.report = Report(file, self.rules.names(), warnings=VERSIONS.warnings(symbol.version, file))
         self.builder = Builder(Listing(file), self.report, options, budget)
         self.errors: list[Diagnostic] = []
         self.inputs: dict[int, Var] = {}
@@ -135,7 +135,8 @@ class Importer:
         parts = listed(text)
         if len(parts) > 32 or not all(p.lstrip("-").isdecimal() and len(p) < 18 for p in parts):
             return None
-        return tuple([int(p) if int(p) > 0 else None for p in parts])
+        least = 0 if self.symbol.numpy else 1
+        return tuple([int(p) if int(p) >= least else None for p in parts])
 
     def _stated_dtype(self, node: Entry) -> str | None:
         text = node.attributes.get("__dtype__", "-1")

@@ -9,11 +9,14 @@ from typing import Any
 
 from relaylang.diagnostics import RelayError
 from relaylang.frontends.common.files import damaged
+from relaylang.frontends.common.versions import Versions
 
 #: Graphs inside layers go this deep.
 _DEEPEST = 64
 #: The version of a file that states none: 0.8 had no field for it.
 _UNSTATED = 800
+#: MXNet warns of symbols that a newer version wrote, and reads them.
+VERSIONS = Versions("MXNet's version", 0, 10999, lambda number: f"{number // 10000}.{number // 100 % 100}")
 #: Operators that states belong to, with the states' names. Files of 0.8 leave these operands out.
 _STATES = {"BatchNorm": ("gamma", "beta", "moving_mean", "moving_var")}
 
@@ -31,11 +34,16 @@ class Layer:
 
 @dataclass
 class Symbol:
-    """A graph: nodes in the order of their computation, its variables' numbers in order, and its results."""
+    """A graph: nodes in the order of their computation, its variables' numbers in order, and its results.
+
+    `version` is MXNet's that wrote the file, as 10901 for 1.9.1. With `numpy`, the extent 0 of a stated shape is no open one.
+    """
 
     nodes: list[Layer]
     variables: list[int]
     heads: list[tuple[int, int]]
+    version: int = _UNSTATED
+    numpy: bool = False
 
     def size(self) -> int:
         """The number of nodes, with those of graphs inside layers."""
@@ -56,15 +64,20 @@ def read_symbol(text: bytes | str, file: str) -> Symbol:
     except ValueError as wrong:
         place = f" at character {wrong.pos}" if isinstance(wrong, json.JSONDecodeError) else ""
         raise damaged(file, f"this is not a symbol of MXNet, or it is cut short: its JSON is wrong{place}") from None
-    return _Reader(file, _version(document)).graph(document, 0)
+    version = _number(document, "mxnet_version", _UNSTATED)
+    if version < 0:
+        raise damaged(file, f"this is not a symbol of MXNet: it states the version {version}")
+    symbol = _Reader(file, version).graph(document, 0)
+    symbol.numpy = bool(_number(document, "is_np_shape", 0))
+    return symbol
 
 
-def _version(document: Any) -> int:
-    """MXNet's version that wrote the file, as 10901 for 1.9.1."""
+def _number(document: Any, name: str, default: int) -> int:
+    """A number among the attributes of the whole symbol: it stands alone, or behind its type."""
     stated = document.get("attrs") if isinstance(document, dict) else None
-    entry = stated.get("mxnet_version") if isinstance(stated, dict) else None
+    entry = stated.get(name) if isinstance(stated, dict) else None
     value = entry[1] if isinstance(entry, list) and len(entry) == 2 else entry
-    return value if isinstance(value, int) else _UNSTATED
+    return value if isinstance(value, int) else int(value) if isinstance(value, str) and value.isdecimal() else default
 
 
 class _Reader:
@@ -91,7 +104,7 @@ class _Reader:
             variables = stated
         if self.version < 900:
             nodes, variables, heads = _with_states(nodes, variables, heads)
-        return Symbol(nodes, variables, heads)
+        return Symbol(nodes, variables, heads, self.version)
 
     def _list(self, entry: Mapping[str, Any], key: str, what: str) -> Sequence[Any]:
         value = entry.get(key, [])
@@ -154,4 +167,4 @@ def _with_states(
     return layers, order, [(places[i], index) for i, index in heads]
 
 
-__all__ = ["Layer", "Symbol", "read_symbol"]
+__all__ = ["VERSIONS", "Layer", "Symbol", "read_symbol"]

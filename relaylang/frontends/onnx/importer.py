@@ -31,8 +31,6 @@ from relaylang.runtime.text import read_bytes
 
 #: Graphs inside layers, and functions that call functions, go this deep.
 _DEEPEST = 64
-#: The newest opset whose operators the tables know.
-NEWEST_OPSET = 28
 #: Operators that move elements, texts as well.
 _MOVERS = frozenset(
     "ArrayFeatureExtractor Compress Concat Expand Flatten Gather GatherElements GatherND Reshape Slice Split Squeeze Tile "
@@ -40,7 +38,7 @@ _MOVERS = frozenset(
 )
 #: Operators whose conversions take texts.
 _OF_TEXTS = frozenset(
-    "Cast CategoryMapper Equal Identity LabelEncoder OneHotEncoder StringConcat StringNormalizer TfIdfVectorizer".split()
+    "Cast CategoryMapper Equal Identity LabelEncoder Loop OneHotEncoder Scan StringConcat StringNormalizer TfIdfVectorizer".split()
 )
 #: The value of a tensor whose layer was not converted.
 MISSING = object()
@@ -74,7 +72,7 @@ class Importer:
         self.file = file
         self.options = options
         self.rules = table()
-        self.report = Report(file, self.rules.names())
+        self.report = Report(file, self.rules.names(), warnings=schema.FORMS.warnings(model.ir_version, file))
         self.builder = Builder(Listing(file), self.report, options, self.budget)
         self.versions = {("" if o.domain == "ai.onnx" else o.domain): int(o.version) for o in model.opset_import} or {"": 1}
         self.functions = {(f.domain, f.name): f for f in model.functions}
@@ -84,9 +82,7 @@ class Importer:
 
     def run(self) -> Imported:
         """The program. Raises `RelayError` with everything that is wrong."""
-        newest = self.versions.get("", 1)
-        if newest > NEWEST_OPSET:
-            raise damaged(self.file, f"the model is of opset {newest}; relaylang knows opsets up to {NEWEST_OPSET}")
+        schema.check_versions(self.model, self.file)
         proto = self.model.graph
         graph = Graph(None, {}, 0, self.versions)
         self._load(graph, proto)
@@ -215,14 +211,14 @@ class Importer:
 
     # ---- graphs
 
-    def convert_body(self, node: Node, proto: Any, inputs: Sequence[Any]) -> list[Any]:
-        """The results of a graph inside a layer."""
+    def convert_body(self, node: Node, proto: Any, inputs: Sequence[Any], spelled: bool) -> list[Any]:
+        """The results of a graph inside a layer; texts among them where `spelled`."""
         graph = Graph(node.graph, node.graph.given, node.graph.depth + 1, node.graph.versions)
         if len(inputs) > len(proto.input):
             raise Unsupported(f"its body has {len(proto.input)} inputs, not {len(inputs)}")
         graph.values.update(zip([i.name for i in proto.input], inputs))
         results = self._inner(graph, proto, [o.name for o in proto.output])
-        if inputs and any(isinstance(r, texts.Texts) for r in results):
+        if not spelled and any(isinstance(r, texts.Texts) for r in results):
             raise Unsupported("a graph inside of it gives texts")
         return results
 
@@ -230,7 +226,7 @@ class Importer:
         """As `convert_body` without operands; where operators in it do not take their operands' types, the error."""
         before, span = len(self.errors), self.builder.span
         try:
-            return self.convert_body(node, proto, ())
+            return self.convert_body(node, proto, (), True)
         except _Skipped:
             wrong = self.errors[before:]
             if not wrong or any(not d.code.startswith("R03") for d in wrong):

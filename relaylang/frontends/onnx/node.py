@@ -144,9 +144,9 @@ class Body:
         self.proto = proto
         self.inputs = [i.name for i in proto.input]
 
-    def convert(self, inputs: Sequence[Any] = ()) -> list[Any]:
-        """The graph's results for these inputs. Each call converts it anew."""
-        return self.node.importer.convert_body(self.node, self.proto, list(inputs))
+    def convert(self, inputs: Sequence[Any] = (), texts: bool = False) -> list[Any]:
+        """The graph's results for these inputs. Each call converts it anew. `texts` says whether results may be texts."""
+        return self.node.importer.convert_body(self.node, self.proto, list(inputs), texts or not inputs)
 
     def attempt(self) -> list[Any] | RelayError:
         """The graph's results, or the error where an operator does not take operands of these types."""

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from relaylang.frontends.common import Builder
+from relaylang.frontends.common.versions import Versions
 from relaylang.frontends.onnx.tensors import DTYPES
 from relaylang.ir import Expr, TensorType
 
@@ -37,6 +38,22 @@ _NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 _TEXTS = {"float": "float32", "double": "float64", "float4e2m1": "float4_e2m1fn"}
 #: Constants up to this size are shown to the inference of shapes.
 _SMALL = 64
+#: The versions of operator sets whose operators the tables know: in another version, an operator may have another meaning.
+_OPSETS = {
+    "": Versions("the version of the operator set ai.onnx", 1, 28),
+    "ai.onnx.ml": Versions("the version of the operator set ai.onnx.ml", 1, 5),
+}
+#: The versions of ONNX's messages. 0 is that of a model which states none.
+FORMS = Versions("the IR version", 0, 13)
+
+
+def check_versions(model: Any, file: str) -> None:
+    """Raise `RelayError` (R0807) where a model or a function in it is of a version of an operator set that is not known."""
+    for part in (model, *model.functions):
+        for opset in part.opset_import:
+            known = _OPSETS.get("" if opset.domain == "ai.onnx" else opset.domain)
+            if known is not None:
+                known.refuse(opset.version, file)
 
 
 @dataclass(frozen=True)
@@ -169,4 +186,4 @@ def _wrong_shapes(schema: Any, proto: Any, operands: Sequence[Any], b: Builder) 
     return ""
 
 
-__all__ = ["refusal", "wrong_form"]
+__all__ = ["FORMS", "check_versions", "refusal", "wrong_form"]

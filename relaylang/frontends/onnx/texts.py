@@ -68,12 +68,14 @@ def room(b: Builder, x: Texts) -> int:
 def fitted(b: Builder, xs: Sequence[Texts]) -> list[Expr]:
     """The codes of all with the same room."""
     most = max(room(b, x) for x in xs)
-    made = []
-    for x in xs:
-        rest = most - room(b, x)
-        pads = [(0, 0)] * (b.rank(x.codes) - 1) + [(0, rest)]
-        made.append(b.op("nn.pad", x.codes, 0.0, pad_width=pads) if rest else x.codes)
-    return made
+    return [widened(b, x, most) for x in xs]
+
+
+def widened(b: Builder, x: Texts, most: int) -> Expr:
+    """The codes of texts with room for `most` bytes."""
+    rest = most - room(b, x)
+    pads = [(0, 0)] * (b.rank(x.codes) - 1) + [(0, rest)]
+    return b.op("nn.pad", x.codes, 0.0, pad_width=pads) if rest else x.codes
 
 
 def equal(b: Builder, left: Texts, right: Texts) -> Expr:
@@ -111,4 +113,4 @@ def moved(b: Builder, convert: Callable[..., Any], inputs: Sequence[Any]) -> lis
     return [taken(b, table, r) for r in results]
 
 
-__all__ = ["Texts", "constant", "decoded", "encoded", "equal", "fitted", "moved", "room", "rows", "taken"]
+__all__ = ["Texts", "constant", "decoded", "encoded", "equal", "fitted", "moved", "room", "rows", "taken", "widened"]

@@ -9,6 +9,7 @@ from typing import Any
 from relaylang.diagnostics import RelayError
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.protobuf import parsed
+from relaylang.frontends.common.versions import Versions
 from relaylang.frontends.paddle.legacy import renewed
 from relaylang.frontends.paddle.program import Block, Given, Key, Operation, Program
 from relaylang.frontends.paddle.schema import ATTRIBUTES, DTYPES, SCALARS, TENSOR, paddle
@@ -17,6 +18,9 @@ from relaylang.frontends.paddle.schema import ATTRIBUTES, DTYPES, SCALARS, TENSO
 _DEEPEST = 64
 #: The attribute with the block of a loop or branch, and that with a program's number of an input or result.
 _BLOCK, _COLUMN = "sub_block", "col"
+
+#: PaddlePaddle's version that wrote the file, as 2006002 for 2.6.2. PaddlePaddle reads a program whatever its version is.
+_VERSIONS = Versions("PaddlePaddle's version", 0, 3_999_999, lambda number: f"{number // 1_000_000}.{number // 1000 % 1000}")
 
 
 def read_description(data: bytes, file: str, inputs: Sequence[str] = (), results: Sequence[str] = ()) -> Program:
@@ -35,6 +39,7 @@ class _Reader:
     def __init__(self, message: Any, file: str) -> None:
         self.file = file
         self.blocks = list(message.blocks)
+        self.warnings = _VERSIONS.warnings(message.version.version, file)
         self.size = 0
 
     def wrong(self, what: str) -> RelayError:
@@ -66,7 +71,8 @@ class _Reader:
         input_infos = [self._given(name, variables) for name in dict.fromkeys(names)]
         weights = [self._given(name, variables) for name, v in variables.items() if v.persistable and v.type.type == TENSOR]
         keys = [name for _, name in sorted(results, key=lambda pair: pair[0])]
-        return Program(Block(operations), input_infos, weights, list(keys or fetched), self.size + len(input_infos), self._stated)
+        size = self.size + len(input_infos)
+        return Program(Block(operations), input_infos, weights, list(keys or fetched), size, self._stated, self.warnings)
 
     @cached_property
     def _variables(self) -> Mapping[Any, Any]:

@@ -67,7 +67,7 @@ class Importer:
         self.rules = table()
         budget.grant(layers=program.size)
         self.budget = budget
-        self.report = Report(file, self.rules.names())
+        self.report = Report(file, self.rules.names(), warnings=list(program.warnings))
         self.builder = Builder(Listing(file), self.report, options, budget)
         self.errors: list[Diagnostic] = []
         self._spans: dict[int, Span] = {}

@@ -11,8 +11,11 @@ from typing import Any
 
 from relaylang.diagnostics import RelayError
 from relaylang.frontends.common.files import damaged
+from relaylang.frontends.common.versions import Versions
 from relaylang.frontends.paddle.program import Block, Given, Key, Operation, Program
 
+#: PaddlePaddle 3 raises it where operators change, and takes files of later versions as far as it knows their operators.
+_VERSIONS = Versions("the version of PIR", 0, 4)
 #: Regions are nested so deep.
 _DEEPEST = 64
 #: The numbers of dialects -> their names.
@@ -70,13 +73,16 @@ class _Reader:
         return value
 
     def program(self, found: Any) -> Program:
+        base = found.get("base_code") if isinstance(found, dict) else None
+        version = self._get(base, "version", int, "its base_code") if isinstance(base, dict) and "version" in base else 0
         program = self._get(found, "program", dict, "the file")
         regions = self._get(program, "regions", list, "the program")
         if len(regions) != 1:
             raise self.wrong(f"it has {len(regions)} regions")
         block = self._region(regions[0], 0)
         results = [key for _, key in sorted(self.results, key=lambda pair: pair[0])]
-        return Program(block, self.inputs, self.weights, results, self.size, lambda key: self._type(self.stated.get(key)))
+        warnings = _VERSIONS.warnings(version, self.file)
+        return Program(block, self.inputs, self.weights, results, self.size, lambda key: self._type(self.stated.get(key)), warnings)
 
     def _region(self, region: Any, depth: int) -> Block:
         if depth > _DEEPEST:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
+from relaylang.diagnostics import Diagnostic
+
 #: What names a value: a variable's name in a `.pdmodel`, a number in a `.json`.
 Key = Hashable
 
@@ -49,6 +51,7 @@ class Given:
 class Program:
     """The main block, the inputs in their order, the weights, the keys of the results, and the number of operations.
 
+    `warnings` are those of the file.
     `stated` gives the shape and the element type that the file states for a key, None for each that it does not.
     """
 
@@ -58,6 +61,7 @@ class Program:
     results: list[Key]
     size: int
     stated: Callable[[Key], tuple[tuple[int, ...] | None, str | None]]
+    warnings: list[Diagnostic] = field(default_factory=list)
 
 
 __all__ = ["Block", "Given", "Key", "Operation", "Program"]

@@ -11,7 +11,8 @@ from typing import Any
 from relaylang.frontends.common.protobuf import messages
 
 _TABLE = """
-ProgramDesc: blocks 1 BlockDesc*
+ProgramDesc: blocks 1 BlockDesc*; version 4 Version
+Version: version 1 int64
 BlockDesc: idx 1 int32; parent_idx 2 int32; vars 3 VarDesc*; ops 4 OpDesc*
 VarDesc: name 1 bytes; type 2 VarType; persistable 3 bool; need_check_feed 4 bool
 VarType: type 1 int32; lod_tensor 3 LoDTensorDesc

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+from relaylang.frontends.common.versions import Versions
+
 #: MLIR's names of Relay's element types.
 DTYPES = {
     "bool": "i1",
@@ -48,5 +52,27 @@ TWO = {
 }
 #: Relay's comparisons -> the directions of `stablehlo.compare`.
 COMPARED = {"equal": "EQ", "not_equal": "NE", "greater_equal": "GE", "greater": "GT", "less_equal": "LE", "less": "LT"}
+_VERSION = re.compile(r"_v(\d+)$")
+#: The versions of VHLO's operations, which another version gives another form or meaning.
+_VERSIONS = Versions("the version of a VHLO operation", 1, 2)
 
-__all__ = ["COMPARED", "DTYPES", "ONE", "TWO"]
+
+def plain_name(name: str) -> str:
+    """The name of an operation without VHLO's version; those of vhlo are called stablehlo's, or func's."""
+    if name.startswith("vhlo."):
+        name = _VERSION.sub("", name)
+        kind = name.removeprefix("vhlo.")
+        return name if kind == "func" else f"func.{kind}" if kind == "call" else f"stablehlo.{kind}"
+    if name.startswith("mhlo."):
+        return f"stablehlo.{name[5:]}"
+    return {"call": "func.call"}.get(name, name)
+
+
+def check_version(name: str, file: str) -> None:
+    """Raise `RelayError` (R0807) for an operation of VHLO whose version the importer does not know."""
+    version = _VERSION.search(name)
+    if version and name.startswith("vhlo."):
+        _VERSIONS.refuse(int(version[1][:9]), f"{file}, {name[:60]}")
+
+
+__all__ = ["COMPARED", "DTYPES", "ONE", "TWO", "check_version", "plain_name"]

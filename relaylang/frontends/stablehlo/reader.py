@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import binascii
-import re
 from typing import Any
 
 from relaylang.diagnostics.source import SourceFile
 from relaylang.frontends.stablehlo.attributes import Attributes
 from relaylang.frontends.stablehlo.forms import PRETTY, flattened, pretty
+from relaylang.frontends.stablehlo.names import check_version, plain_name
 from relaylang.frontends.stablehlo.program import Function, Op, Other, Program, Region
 from relaylang.frontends.stablehlo.tokens import Tokens, unquoted
 from relaylang.runtime.budget import Budget
@@ -19,18 +19,6 @@ DEEPEST = 48
 _RESULTS = 1 << 16
 _FUNCTIONS = ("func.func", "func", "vhlo.func")
 _RETURNS = ("func.return", "return", "stablehlo.return", "vhlo.return", "mhlo.return")
-_VERSION = re.compile(r"_v\d+$")
-
-
-def plain_name(name: str) -> str:
-    """The name of an operation without VHLO's version; those of vhlo are called stablehlo's, or func's."""
-    if name.startswith("vhlo."):
-        name = _VERSION.sub("", name)
-        kind = name.removeprefix("vhlo.")
-        return name if kind == "func" else f"func.{kind}" if kind == "call" else f"stablehlo.{kind}"
-    if name.startswith("mhlo."):
-        return f"stablehlo.{name[5:]}"
-    return {"call": "func.call"}.get(name, name)
 
 
 class Reader:
@@ -260,7 +248,9 @@ class Reader:
             t.fail("an operation is missing here")
         generic = t.kind == "string"
         place = t.span(t.at)
-        name = plain_name(t.next().strip('"'))
+        name = t.next().strip('"')
+        check_version(name, t.source.name)
+        name = plain_name(name)
         op = self._generic(name, start, results) if generic else self._pretty(name, start, results)
         op.span = place
         while t.value == "loc":

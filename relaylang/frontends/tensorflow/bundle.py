@@ -18,6 +18,7 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.protobuf import parsed
 from relaylang.frontends.common.report import Malformed
+from relaylang.frontends.common.versions import Versions
 from relaylang.frontends.tensorflow.schema import tensorflow
 from relaylang.frontends.tensorflow.tensors import dtype_of, extents_of, numpy_dtype
 from relaylang.runtime.budget import Budget
@@ -25,6 +26,8 @@ from relaylang.runtime.text import read_bytes
 
 _MAGIC = (0xDB4775248B80FB57).to_bytes(8, "little")
 _FOOTER = 48
+#: The version that a reader of the variables must know.
+_VERSIONS = Versions("the version that a reader of it must know", 0, 1)
 #: A block has a byte for its compression and four for its checksum behind it.
 _TRAILER = 5
 _WHAT = "reading its variables"
@@ -139,6 +142,7 @@ class Bundle:
         except (IndexError, ValueError):
             raise damaged(index, "the index of the variables is cut short or damaged") from None
         header = parsed(tensorflow()["BundleHeaderProto"], self._entries.pop(b"", b""), index, "its header")
+        _VERSIONS.refuse(header.version.min_consumer, index)
         if header.endianness:
             raise damaged(index, "its numbers have their greatest byte first, which relaylang does not read")
         self.shards = int(header.num_shards)

@@ -14,6 +14,7 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.protobuf import parsed, parsed_text
 from relaylang.frontends.common.report import Malformed
+from relaylang.frontends.common.versions import Versions
 from relaylang.frontends.contents import is_saved_model, is_text
 from relaylang.frontends.tensorflow.bundle import Bundle
 from relaylang.frontends.tensorflow.schema import tensorflow
@@ -22,6 +23,10 @@ from relaylang.runtime.budget import Budget
 #: The signature that serving calls, and the name of the signature that only initialises tables.
 SERVING = "serving_default"
 _INIT = "__saved_model_init_op"
+#: A graph states the oldest version of TensorFlow's graphs whose readers understand it. 2.21 has the version 2474.
+_GRAPHS = Versions("the version of graphs that a reader of it must know", 0, 2474)
+#: TensorFlow raises it for a form of SavedModels that its readers before do not understand.
+_SAVED_MODELS = Versions("the schema of the SavedModel", 0, 1)
 #: The key of a bundle that has the graph of objects.
 _OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
@@ -76,15 +81,18 @@ def read_model(data: bytes, file: str, folder: str, budget: Budget) -> Model:
     read = parsed_text if text else parsed
     proto = read(kind, data, file, "the SavedModel" if saved else "the graph")
     if not saved:
+        _GRAPHS.refuse(proto.versions.min_consumer, file)
         return Model(proto, {f.signature.name: f for f in proto.library.function})
     return _saved(proto, file, folder, budget)
 
 
 def _saved(proto: Any, file: str, folder: str, budget: Budget) -> Model:
+    _SAVED_MODELS.refuse(proto.saved_model_schema_version, file)
     metas = list(proto.meta_graphs)
     if not metas:
         raise damaged(file, "the SavedModel has no graph")
     meta = next((m for m in metas if "serve" in m.meta_info_def.tags), metas[0])
+    _GRAPHS.refuse(meta.graph_def.versions.min_consumer, file)
     name, signature = _signature(meta, file)
     functions = {f.signature.name: f for f in meta.graph_def.library.function}
     inputs = [_place(k, v, file, name) for k, v in _sorted(signature.inputs)]

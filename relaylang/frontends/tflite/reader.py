@@ -13,6 +13,7 @@ import numpy as np
 
 from relaylang.frontends.common.files import damaged, need_package
 from relaylang.frontends.common.report import Malformed
+from relaylang.frontends.common.versions import Versions
 from relaylang.frontends.tflite.flat import Flat
 from relaylang.frontends.tflite.tensors import array_of, dtype_of
 from relaylang.runtime.budget import Budget
@@ -104,8 +105,8 @@ def read_model(data: bytes, file: str, budget: Budget | None = None) -> Model:
         raise damaged(file, "the file is cut short, or an offset in it leads nowhere") from None
 
 
-#: The newest version of the format.
-SCHEMA = 3
+#: The only version of files that begin with "TFL3".
+_VERSIONS = Versions("the schema of the model", 3, 3)
 #: The numbers of fields in schema 3, of the tables that every layer and tensor has.
 _MODEL = {"version": 0, "operator_codes": 1, "subgraphs": 2, "description": 3, "buffers": 4, "metadata": 6}
 _METADATA = {"name": 0, "buffer": 1}
@@ -132,9 +133,7 @@ class _Reader:
         self.known: dict[tuple[str, bytes], dict[str, Any]] = {}
 
     def model(self) -> Model:
-        version = self.raw.number(_MODEL["version"], _U32)
-        if version > SCHEMA:
-            raise damaged(self.file, f"the model is of schema {version}; the importer reads schema {SCHEMA}")
+        _VERSIONS.refuse(self.raw.number(_MODEL["version"], _U32), self.file)
         graphs = tuple([self._subgraph(Flat(self.data, place)) for place in self.raw.tables(_MODEL["subgraphs"])])
         if not graphs:
             raise damaged(self.file, "the model has no graph")
@@ -147,9 +146,7 @@ class _Reader:
 
     def _code(self, code: Flat) -> tuple[str, int]:
         number = max(code.number(_CODE["builtin_code"], _I32), code.number(_CODE["deprecated_builtin_code"], _I8))
-        name = _names(self.schema, "BuiltinOperator").get(number)
-        if name is None:
-            raise damaged(self.file, f"the operator number {number} is newer than the schema")
+        name = _names(self.schema, "BuiltinOperator").get(number, f"operator#{number}")
         version = code.number(_CODE["version"], _I32, 1)
         return (code.text(_CODE["custom_code"]) if name == "CUSTOM" else name), version
 

@@ -5,7 +5,6 @@ No code of the file runs, and torch is not needed. Source: the schema in torch/_
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import zipfile
@@ -17,6 +16,8 @@ import ml_dtypes  # noqa: F401  (gives numpy the name bfloat16)
 import numpy as np
 
 from relaylang.frontends.common.files import damaged
+from relaylang.frontends.common.versions import Versions
+from relaylang.frontends.contents import zip_archive
 from relaylang.runtime.budget import Budget
 from relaylang.runtime.params import UNZIPPING
 
@@ -43,6 +44,9 @@ DTYPES = {
     34: "uint32",
     35: "uint64",
 }
+#: The form of the archive, and the schema of its programs: PyTorch refuses other ones. Later minor versions only add fields.
+_ARCHIVES = Versions("the version of the archive", 0, 0)
+_SCHEMAS = Versions("the schema of its program", 8, 8)
 #: What a byte of JSON may take as lists and numbers.
 JSON_BYTES = 8
 #: What reading JSON of another structure raises.
@@ -120,10 +124,9 @@ class Program:
 
 def read_program(data: bytes, file: str, budget: Budget) -> Program:
     """The program in a file's contents. Raises `RelayError` for a damaged file (R0802), or one beyond its budget (R0016)."""
-    try:
-        archive = zipfile.ZipFile(io.BytesIO(data))
-    except (*UNZIPPING, ValueError):
-        raise damaged(file, "this is not a zip archive, or it is cut short") from None
+    archive = zip_archive(data)
+    if archive is None:
+        raise damaged(file, "this is not a zip archive, or it is cut short")
     try:
         return _Reader(archive, file, budget).program()
     except (*UNZIPPING, *_WRONG):
@@ -155,7 +158,13 @@ class _Reader:
             raise damaged(self.file, "the archive holds no program", *notes)
         root = models[0].split("/models/")[0]
         name = models[0].rsplit("/", 1)[1].removesuffix(".json")
-        module = self._json(models[0])["graph_module"]
+        if f"{root}/archive_version" in self.names:
+            _ARCHIVES.refuse(int(self._member(f"{root}/archive_version")[:20]), self.file)
+        document = self._json(models[0])
+        schema = document.get("schema_version") or {}
+        if schema.get("major"):  # PyTorch reads 0.0, too
+            _SCHEMAS.refuse(int(schema["major"]), self.file)
+        module = document["graph_module"]
         weights = self._tensors(f"{root}/data/weights", f"{name}_weights_config.json")
         constants = self._tensors(f"{root}/data/constants", f"{name}_constants_config.json")
         graph = _graph(module["graph"], self.file)

@@ -314,6 +314,10 @@ def no_onnx(place: Path, patch: Patch) -> Any:
     return import_onnx(b"")
 
 
+def newer(place: Path, patch: Patch) -> Any:
+    return imported(onnx_model([onnx_node("Relu", ["x"])], {"x": (2, 3)}, opset=99))
+
+
 def other_input(place: Path, patch: Patch) -> Any:
     return imported(onnx_model([onnx_node("Relu", ["x"])], {"x": (2, 3)}), shapes={"z": (2, 3)})
 
@@ -387,6 +391,7 @@ TAILORED: dict[str, Callable[[Path, Patch], Any]] = {
     "R0804": other_input,
     "R0805": operands_missing,
     "R0806": unexported,
+    "R0807": newer,
     "R0900": ours,
     "R0901": full,
 }

@@ -97,3 +97,8 @@ def test_a_cycle_and_a_missing_layer() -> None:
 
 def test_hostile_sizes() -> None:
     assert "R0" in says(whole([GIVEN, layer("RepeatVector", "r", n=1 << 50)]))
+
+
+def test_an_operand_that_is_no_tensor() -> None:
+    crop = layer("CenterCrop", "c", [[[{"a": 1}]]], height=2, width=2)
+    assert "R0" in says(whole([{**GIVEN, "inbound_nodes": []}, crop], input_layers=[["x", 0, 0]], output_layers=[["c", 0, 0]]))

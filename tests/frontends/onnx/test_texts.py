@@ -240,12 +240,64 @@ def test_branches_give_texts(wanted: bool) -> None:
     check([chosen, node("StringConcat", ["t", "x"], ["y"])], inputs, [("y", 8), ("q", 1)])
 
 
-def test_loops_do_not_give_texts() -> None:
-    helper = onnx.helper
-    ends = [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in (("i", 7, []), ("on", 9, []), ("t", 8, [2, 3]))]
-    results = [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in (("go", 9, []), ("u", 8, [2, 3]))]
-    body = helper.make_graph([node("Identity", ["on"], ["go"]), node("StringConcat", ["t", "t"], ["u"])], "body", ends, results)
-    loop = helper.make_node("Loop", ["count", "", "x"], ["y"], body=body)
+def _graph(nodes: Sequence[Any], inputs: Sequence[tuple[str, int, Any]], outputs: Sequence[tuple[str, int, Any]]) -> Any:
+    """The graph of a loop. An end is a name, the number of its element type, and its shape."""
+    ends = [[onnx.helper.make_tensor_value_info(*end) for end in side] for side in (inputs, outputs)]
+    return onnx.helper.make_graph(list(nodes), "body", *ends)
+
+
+def _loop(*nodes: Any, rows: bool = True) -> Any:
+    """A loop of the texts `x` over `count` turns: `nodes` make u of t, which are the rows, too."""
+    outputs = [("go", 9, []), ("u", 8, [2, 3]), *([("row", 8, [2, 3])] if rows else [])]
+    steps = [node("Identity", ["on"], ["go"]), *nodes, *([node("Identity", ["u"], ["row"])] if rows else [])]
+    body = _graph(steps, [("i", 7, []), ("on", 9, []), ("t", 8, [2, 3])], outputs)
+    return onnx.helper.make_node("Loop", ["count", "", "x"], ["y", *(["all"] if rows else [])], body=body)
+
+
+#: Each turn drops the first row, and appends one whose texts are longer than the room of the input.
+LONGER = (node("Gather", ["t", "second"], ["w"], axis=0), node("Concat", ["w", "long"], ["u"], axis=0))
+TABLE = {"long": np.array([["a much longer text", "", "é"]], object), "second": np.array([1])}
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 12])
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("device", ["CPU", "CPU:1"])
+def test_loops_carry_and_stack_texts(count: int, known: bool, device: str) -> None:
+    """Against the definition: onnxruntime's Gather loses all texts of a row but the first."""
+    turns = {"count": np.array(count)}
+    weights, inputs = ({**TABLE, **turns}, {"x": WORDS}) if known else (TABLE, {"x": WORDS, **turns})
+    last, stacked = run_model(
+        model([_loop(*LONGER)], inputs, [("y", 8), ("all", 8)], weights), inputs, device, shapes={"x": (2, 3, ROOM)}
+    )
+    state, rows = WORDS, []
+    for _ in range(count):
+        state = np.concatenate([state[1:], TABLE["long"]])
+        rows.append(state)
+    assert last.tolist() == state.tolist()
+    assert stacked.shape == (count, 2, 3) and stacked.tolist() == [row.tolist() for row in rows]
+
+
+def test_texts_grow_in_loops_that_are_written_out() -> None:
+    check([_loop(node("StringConcat", ["t", "t"], ["u"]))], {"x": WORDS}, [("y", 8), ("all", 8)], {"count": np.array(3)})
+
+
+def test_texts_do_not_grow_in_other_loops() -> None:
+    loop = _loop(node("StringConcat", ["t", "t"], ["u"]), rows=False)
     data = model([loop], {"count": np.array(2), "x": WORDS}, [("y", 8)])
-    with pytest.raises(RelayError, match="its operands are texts"):
+    with pytest.raises(RelayError, match="its texts grow from turn to turn"):
         import_onnx(data, Options(shapes={"x": (2, 3, ROOM)}))
+
+
+@pytest.mark.parametrize("rows", [3, 11])
+def test_scans_over_texts(rows: int) -> None:
+    """The state is the last row; a row of numbers goes with each row of texts."""
+    steps = [
+        node("Identity", ["v"], ["last"]),
+        node("StringConcat", ["v", "mark"], ["marked"]),
+        node("Equal", ["s", "v"], ["same"]),
+    ]
+    body = _graph(steps, [("s", 8, [2]), ("v", 8, [2])], [("last", 8, [2]), ("marked", 8, [2]), ("same", 9, [2])])
+    scan = node("Scan", ["start", "x"], ["end", "y", "z"], body=body, num_scan_inputs=1, scan_input_axes=[1], scan_output_axes=[-1, 0])
+    words = np.array([[f"w{i // 2}" for i in range(rows)], ["ö"] * rows], object)
+    weights = {"mark": np.array("!", object), "start": np.array(["w0", ""], object)}
+    check([scan], {"x": words}, [("end", 8), ("y", 8), ("z", 9)], weights)

@@ -51,7 +51,7 @@ def test_damaged_files() -> None:
         "    2 | y = Relu(nothing)\n      | ^^^^^^^^^^^^^^^^^\n"
         "  = note: an ONNX graph lists its layers in the order of their computation, without cycles",
     )
-    assert wrong(model([node("Relu", ["x"])], X, opset=999))[0] == "R0802"
+    assert wrong(model([node("Relu", ["x"])], X, opset=999))[0] == "R0807"
 
 
 def test_a_weight_of_the_wrong_size() -> None:

@@ -80,7 +80,6 @@ def unstack(n: Node, x: Expr) -> Any:
     b = n.b
     axis = n.axis("axis", b.rank(x), 0)
     count = b.extent(x, axis, "the axis that it splits")
-    b.budget.take_nodes(count, "writing its results out")
     parts = b.fields(b.op("split", x, indices_or_sections=count, axis=axis)) if count > 1 else [x]
     return [b.squeeze(p, [axis]) for p in parts]
 
@@ -93,7 +92,6 @@ def split(n: Node, x: Expr) -> Any:
         extent = b.extent(x, axis, "the axis that it splits")
         if sections < 1 or extent % sections:
             raise Malformed(f"it splits {extent} elements into {sections} parts")
-        b.budget.take_nodes(sections, "writing its results out")
         return [x] if sections == 1 else b.fields(b.op("split", x, indices_or_sections=sections, axis=axis))
     places = n.ints("indices_or_sections", least=0)
     if places != sorted(places):

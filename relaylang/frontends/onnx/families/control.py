@@ -11,6 +11,7 @@ from relaylang.frontends.common.lists import NOTHING
 from relaylang.frontends.common.loops import no_rows, while_loop
 from relaylang.frontends.onnx.inputs import stated_value
 from relaylang.frontends.onnx.node import Body, Node
+from relaylang.frontends.onnx.spelled import Spelled, in_loop
 from relaylang.frontends.onnx.texts import Texts, fitted
 from relaylang.ir import Call, Expr, Let, TensorType, Type
 from relaylang.ops import get
@@ -126,7 +127,7 @@ def _same_rank(n: Node, x: Expr, y: Expr) -> tuple[Expr, Expr]:
     raise Unsupported(f"its branches give tensors of {b.rank(x)} and {b.rank(y)} axes; --shape may choose one of them")
 
 
-def loop(n: Node, trips: Expr | None, cond: Expr | None, *state: Expr) -> Any:
+def loop(n: Node, trips: Expr | None, cond: Expr | None, *state: Any) -> Any:
     """`Loop`: a trip count, a condition, or both. Values of each turn are stacked behind each other."""
     b, body = n.b, n.body("body")
     count = None if trips is None else b.cast(b.scalar(trips), "int64")
@@ -139,10 +140,11 @@ def loop(n: Node, trips: Expr | None, cond: Expr | None, *state: Expr) -> Any:
         raise Unsupported("its body gives too few values")
     if known is not None and int(known) <= _UNROLLED and _always(b, body, start, state):
         return _unrolled(b, body, int(known), state, scans)
-    return _recursive(b, body, count, start, _carried(n, body, state), scans)
+    carried = slice(1, 1 + len(state))
+    return in_loop(b, body, state, lambda own, v: _recursive(b, own, count, start, _carried(n, own, v), scans), carried, 2)
 
 
-def _carried(n: Node, body: Body, state: Sequence[Any]) -> list[Expr]:
+def _carried(n: Node, body: Spelled, state: Sequence[Any]) -> list[Expr]:
     """The loop variables as expressions. What an empty sequence may hold is stated in the body, or the first turn shows it."""
     b = n.b
     types = [lists.kind(b, x) for x in state]
@@ -162,31 +164,39 @@ def _always(b: Builder, body: Body, start: Expr, state: Sequence[Expr]) -> bool:
     """Whether the condition stays true: the body hands it on, or makes a constant."""
     if b.value(start) is None or not bool(b.value(start)):
         return False
-    first = body.convert([b.const(0, "int64"), b.const(True, "bool"), *state])[0]
+    first = body.convert([b.const(0, "int64"), b.const(True, "bool"), *state], True)[0]
     value = b.value(first) if isinstance(first, Expr) else None
     return value is not None and bool(value)
 
 
 def _unrolled(b: Builder, body: Body, trips: int, state: Sequence[Any], scans: int) -> list[Any]:
-    rows: list[list[Expr]] = [[] for _ in range(scans)]
+    rows: list[list[Any]] = [[] for _ in range(scans)]
     values = list(state)
     for turn in range(trips):
-        results = body.convert([b.const(turn, "int64"), b.const(True, "bool"), *values])
+        results = body.convert([b.const(turn, "int64"), b.const(True, "bool"), *values], True)
         values = results[1 : 1 + len(values)]
         for row, x in zip(rows, results[1 + len(values) :]):
             row.append(x)
     if not trips:
-        return [*values, *(no_rows(b, x) for x in _rows(b, body, state, scans))]
-    return [*values, *(b.op("stack", b.tuple(row), axis=0) for row in rows)]
+        first = body.convert([b.const(0, "int64"), b.const(True, "bool"), *state], True)[1 + len(state) :]
+        return [*values, *(Texts(no_rows(b, x.codes)) if isinstance(x, Texts) else no_rows(b, x) for x in first)]
+    return [*values, *(_stacked(b, row) for row in rows)]
 
 
-def _rows(b: Builder, body: Body, state: Sequence[Any], scans: int) -> list[Expr]:
+def _stacked(b: Builder, row: list[Any]) -> Any:
+    """Values of all turns behind each other."""
+    if all(isinstance(x, Texts) for x in row):
+        return Texts(b.op("stack", b.tuple(fitted(b, row)), axis=0))
+    return b.op("stack", b.tuple(row), axis=0)
+
+
+def _rows(b: Builder, body: Spelled, state: Sequence[Any], scans: int) -> list[Expr]:
     """What one turn adds to the stacked values: used for their types alone."""
     results = body.convert([b.const(0, "int64"), b.const(True, "bool"), *state])
     return list(results[len(results) - scans :]) if scans else []
 
 
-def _recursive(b: Builder, body: Body, count: Expr | None, start: Expr, state: Sequence[Expr], scans: int) -> list[Any]:
+def _recursive(b: Builder, body: Spelled, count: Expr | None, start: Expr, state: Sequence[Expr], scans: int) -> list[Any]:
     """A function that calls itself with the turn, the condition, the state and the rows so far."""
     shapes = [b.variable(f"state{i}", _type(x)) for i, x in enumerate(state)]
     stacks = [no_rows(b, x) for x in _rows(b, body, shapes, scans)] if scans else []
@@ -212,20 +222,27 @@ def _type(x: Expr) -> Type:
     return x.checked_type
 
 
-def scan(n: Node, *values: Expr) -> Any:
+def scan(n: Node, *values: Any) -> Any:
     """`Scan` of opset 9 and later: the body runs over slices of its last operands, and stacks its last results."""
-    b, body = n.b, n.body("body")
-    count = n.int("num_scan_inputs")
-    state, scanned = list(values[: len(values) - count]), list(values[len(values) - count :])
+    carried = slice(0, max(len(values) - n.int("num_scan_inputs"), 0))
+    return in_loop(n.b, n.body("body"), values, lambda body, own: _scanned(n, body, own), carried)
+
+
+def _scanned(n: Node, body: Spelled, values: list[Expr]) -> list[Any]:
+    b, first, count = n.b, body.carried.stop, n.int("num_scan_inputs")
+    state, scanned = values[:first], values[first:]
     backwards = n.ints("scan_input_directions", [0] * count)
-    axes = [a % b.rank(x) for a, x in zip(n.ints("scan_input_axes", [0] * count), scanned)]
+    # Codes have an axis more than their texts.
+    ranks = [b.rank(x) - text for x, text in zip(scanned, body.takes[first:])]
+    axes = [a % rank for a, rank in zip(n.ints("scan_input_axes", [0] * count), ranks)]
     scanned = [b.op("reverse", x, axis=a) if d else x for x, a, d in zip(scanned, axes, backwards)]
     results = _scan(b, body, state, scanned, axes)
     states, rows = results[: len(state)], results[len(state) :]
     out_axes = n.ints("scan_output_axes", [0] * len(rows))
     out_backwards = n.ints("scan_output_directions", [0] * len(rows))
     rows = [b.op("reverse", x, axis=0) if d else x for x, d in zip(rows, out_backwards)]
-    return [*states, *(_moved(b, x, a % b.rank(x)) for x, a in zip(rows, out_axes))]
+    ranks = [b.rank(x) - text for x, text in zip(rows, body.gives[len(state) :])]
+    return [*states, *(_moved(b, x, a % rank) for x, a, rank in zip(rows, out_axes, ranks))]
 
 
 def _moved(b: Builder, x: Expr, axis: int) -> Expr:
@@ -234,7 +251,7 @@ def _moved(b: Builder, x: Expr, axis: int) -> Expr:
     return b.transpose(x, [*order[:axis], 0, *order[axis:]])
 
 
-def _scan(b: Builder, body: Body, state: list[Expr], scanned: list[Expr], axes: list[int]) -> list[Any]:
+def _scan(b: Builder, body: Body | Spelled, state: list[Expr], scanned: list[Expr], axes: list[int]) -> list[Any]:
     return loops.scan(b, body.convert, state, scanned, axes, body.inputs[: len(state)])
 
 
@@ -243,6 +260,8 @@ def scan_8(n: Node, lengths: Expr | None, *values: Expr) -> Any:
     b, body = n.b, n.body("body")
     if lengths is not None:
         raise Unsupported("the lengths of its sequences are given")
+    if any(isinstance(x, Texts) for x in values):
+        raise Unsupported("its operands are texts")
     count = n.int("num_scan_inputs")
     batch = b.extent(values[0], 0, "the batch")
     backwards = n.ints("directions", [0] * count)

@@ -126,7 +126,6 @@ def _equal_parts(n: Node, x: Expr, count: int, axis: int) -> list[Expr]:
     b = n.b
     if count < 1 or b.extent(x, axis) % count:
         raise Malformed(f"an axis of {b.extent(x, axis)} elements does not form {count} parts")
-    n.importer.budget.take_nodes(count, "writing parts of a tensor out")
     return b.fields(b.op("split", x, indices_or_sections=count, axis=axis)) if count > 1 else [x]
 
 

@@ -6,7 +6,6 @@ The sources are parsed and never run.
 from __future__ import annotations
 
 import ast
-import io
 import re
 import warnings
 import zipfile
@@ -15,11 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from relaylang.frontends.common.files import damaged
+from relaylang.frontends.common.versions import Versions
+from relaylang.frontends.contents import zip_archive
 from relaylang.frontends.torch.torchscript.unpickle import Unpickler
 from relaylang.frontends.torch.torchscript.values import Record, Stored
 from relaylang.runtime.budget import NODES_PER_LAYER, Budget
 from relaylang.runtime.params import UNZIPPING
 
+#: The versions of archives that PyTorch 2.13 takes; it refuses other ones.
+_VERSIONS = Versions("the version of the archive", 1, 10)
 #: What a byte of source may take as a syntax tree. Expressions and blocks are nested at most this deep.
 _TREE_BYTES = 50
 _DEEPEST = 150
@@ -29,11 +32,8 @@ _WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowE
 
 def is_torchscript(data: bytes) -> bool:
     """Whether the bytes are an archive with sources and objects."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            names = archive.namelist()
-    except (*UNZIPPING, ValueError):
-        return False
+    archive = zip_archive(data)
+    names = archive.namelist() if archive is not None else []
     root = names[0].partition("/")[0] if names else ""
     return f"{root}/data.pkl" in names and any(n.startswith(f"{root}/code/") for n in names)
 
@@ -52,11 +52,15 @@ class Class:
 
 @dataclass(frozen=True)
 class Archive:
-    """A program: its main object, the constants of its code, and the sources of its classes and functions."""
+    """A program: its main object, the constants of its code, and the sources of its classes and functions.
+
+    `version` is that of the archive, by which operators have their meaning.
+    """
 
     module: Record
     constants: tuple[Any, ...]
     sources: Sources
+    version: int = _VERSIONS.newest
 
 
 class Sources:
@@ -128,10 +132,9 @@ def _class(node: ast.ClassDef, name: str) -> Class:
 
 def read_archive(data: bytes, file: str, budget: Budget) -> Archive:
     """The program in a file's contents. Raises `RelayError` for a damaged file (R0802), or one beyond its budget (R0016)."""
-    try:
-        archive = zipfile.ZipFile(io.BytesIO(data))
-    except (*UNZIPPING, ValueError):
-        raise damaged(file, "this is not a zip archive, or it is cut short") from None
+    archive = zip_archive(data)
+    if archive is None:
+        raise damaged(file, "this is not a zip archive, or it is cut short")
     try:
         return _Reader(archive, file, budget).archive()
     except (*UNZIPPING, *_WRONG):
@@ -150,6 +153,11 @@ class _Reader:
         order = f"{self.root}/byteorder"
         if order in self.names and self.member("byteorder").strip() != b"little":
             raise damaged(self.file, "its numbers are not in the order of little-endian machines")
+        version = _VERSIONS.newest
+        stated = next((name for name in ("version", ".data/version") if f"{self.root}/{name}" in self.names), None)
+        if stated is not None:
+            version = int(self.member(stated)[:20])
+            _VERSIONS.refuse(version, self.file)
         module = self.pickle("data")
         if not isinstance(module, Record):
             raise damaged(self.file, "data.pkl holds no module")
@@ -157,7 +165,7 @@ class _Reader:
         for value in constants:
             if isinstance(value, Stored) and not value.array.ndim and value.array.dtype.name in ("float64", "int64", "bool"):
                 value.number = True
-        return Archive(module, tuple(constants), Sources(self.texts(), self.file))
+        return Archive(module, tuple(constants), Sources(self.texts(), self.file), version)
 
     def member(self, name: str) -> bytes:
         path = f"{self.root}/{name}"

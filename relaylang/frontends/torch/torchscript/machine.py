@@ -46,7 +46,7 @@ class Machine(Operators):
     """Evaluates one program."""
 
     def __init__(self, archive: Archive, builder: Builder, report: Report, rules: Table, file: str) -> None:
-        super().__init__(builder, report, rules)
+        super().__init__(builder, report, rules, archive.version)
         self.archive = archive
         self.sources = archive.sources
         self.file = file

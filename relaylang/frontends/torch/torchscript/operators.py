@@ -34,15 +34,21 @@ _SPACES = {
 }
 #: Operators of `quantized` that are those of `aten`.
 _SAME = frozenset("clamp threshold max_pool1d max_pool2d".split())
+#: From this version of archives on, whole numbers have a true quotient; and `full` takes the kind of its number.
+_TRUE_DIVISION, _NO_FLOAT_OF_FULL = 4, 5
 #: Operators on lists, also of tensors. The same names compute with tensors.
 _OF_LISTS = frozenset(("add", "mul", "slice"))
 
 
 class Operators:
-    """What cannot be converted goes to the report, and wrong calls to `errors`. `layer` describes the call."""
+    """What cannot be converted goes to the report, and wrong calls to `errors`. `layer` describes the call.
 
-    def __init__(self, builder: Builder, report: Report, rules: Table) -> None:
+    `version` is that of the archive: PyTorch gives operators the meaning that they had when it was written.
+    """
+
+    def __init__(self, builder: Builder, report: Report, rules: Table, version: int) -> None:
         self.b = builder
+        self.version = version
         self.report = report
         self.rules = rules
         self.errors: list[Diagnostic] = []
@@ -90,6 +96,8 @@ class Operators:
         if space == "quantized" and short.endswith(("_prepack", "_unpack")):
             return quantised_call(self.b, short, args)
         args, named = [self.tensors(a) for a in args], {k: self.tensors(v) for k, v in named.items()}
+        if self.version < _NO_FLOAT_OF_FULL:
+            self._as_before(short, args, named)
         own_space = space in ("quantized", "torchvision")
         special = SPECIAL.get(short) if not own_space else None
         if special is not None:
@@ -111,6 +119,15 @@ class Operators:
         if self.journal is not None and short.endswith("_") and args and isinstance(args[0], Tensor):
             self.journal.note_tensor(args[0])
         return convert(self.b, self.rules, short, args, named)
+
+    def _as_before(self, short: str, args: list[Any], named: dict[str, Any]) -> None:
+        """Give a call of an old archive the arguments that keep its meaning: the present operator has another one."""
+        if short in ("div", "div_") and self.version < _TRUE_DIVISION and len(args) == 2:
+            kinds = [self.b.dtype(a.value) if isinstance(a, Tensor) else type(a).__name__ for a in args]
+            if not any(("float" in kind) or ("complex" in kind) for kind in kinds):
+                named.setdefault("rounding_mode", "trunc")
+        elif short == "full" and named.get("dtype") is None and len(args) == 2 and isinstance(args[1], int):
+            args[1] = float(args[1])
 
     def _known(self, short: str) -> bool:
         """Whether there is a conversion of `aten.short`, or of the operator that it is in place."""
