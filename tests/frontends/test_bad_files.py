@@ -83,10 +83,30 @@ def test_a_cyclic_graph(name: str) -> None:
     refused(name, file(name, CYCLE))
 
 
+#: What a file states about its version, and a later one.
+NEWER = {
+    "h5": (b"2.9.0", b"4.0.0"),
+    "keras": (b'"3.8.0"', b'"4.0.0"'),
+    "mlmodel": (b"\x08\x04\x12", b"\x08\x63\x12"),
+    "mlprogram": (b"\x08\x06\x12", b"\x08\x63\x12"),
+    "onnx": (b"B\x04\n\0\x10\x11", b"B\x04\n\0\x10\x63"),
+    "pir": (b'"version": 4', b'"version": 99'),
+    "pt2": (b'"major": ', b'"major": 9'),
+    "savedmodel": (b"\x08\x01\x12", b"\x08\x02\x12"),
+}
+
+
+@pytest.mark.parametrize("name", NEWER)
+def test_a_newer_version(name: str) -> None:
+    assert re.search(
+        r"R0802.* has the version \d+; relaylang knows versions up to \d+", refused(name, edited(file(name, chain(1)), *NEWER[name]))
+    )
+
+
 def test_a_newer_schema_of_tflite() -> None:
     data = bytearray(file("tflite", chain(1)))
     root = int.from_bytes(data[:4], "little")
     fields = root - int.from_bytes(data[root : root + 4], "little", signed=True)
     version = root + int.from_bytes(data[fields + 4 : fields + 6], "little")
     data[version] = 4
-    assert "the model is of schema 4; the importer reads schema 3" in refused("tflite", bytes(data))
+    assert "its schema has the version 4; relaylang knows versions up to 3" in refused("tflite", bytes(data))

@@ -22,4 +22,10 @@ def damaged(file: str, what: str, *notes: str) -> RelayError:
     return RelayError(error("R0802", f"{file}: {what}", notes=notes))
 
 
-__all__ = ["damaged", "need_package"]
+def check_version(file: str, what: str, version: int, newest: int) -> None:
+    """Raises `RelayError` (R0802) for a file of a later version than the newest one that the importer knows."""
+    if version > newest:
+        raise damaged(file, f"{what} has the version {version}; relaylang knows versions up to {newest}")
+
+
+__all__ = ["check_version", "damaged", "need_package"]

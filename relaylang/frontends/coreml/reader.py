@@ -7,7 +7,7 @@ import os
 import zipfile
 from typing import Any
 
-from relaylang.frontends.common.files import damaged
+from relaylang.frontends.common.files import check_version, damaged
 from relaylang.frontends.common.protobuf import parsed
 from relaylang.frontends.common.report import Malformed
 from relaylang.frontends.contents import root_model
@@ -18,6 +18,9 @@ from relaylang.runtime.text import read_bytes
 
 #: How a name of a file of weights begins: the folder of the model's own file.
 _HERE = "@model_path/"
+
+#: The specification of iOS 26.
+_SPECIFICATION = 10
 
 
 class Files:
@@ -62,7 +65,7 @@ class Files:
 def opened(data: bytes, file: str, folder: str, budget: Budget) -> tuple[Any, Files]:
     """The model in some bytes and the files beside it. Raises `RelayError` (R0802)."""
     if data[:2] != b"PK":
-        return parsed(coreml()["Model"], data, file, "the model"), Files(budget, folder)
+        return _model(data, file), Files(budget, folder)
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
         manifests = sorted((n for n in archive.namelist() if n.split("/")[-1] == "Manifest.json"), key=len)
@@ -78,7 +81,13 @@ def opened(data: bytes, file: str, folder: str, budget: Budget) -> tuple[Any, Fi
         inner = budget.unpack(archive, archive.getinfo(path))
     except (*UNZIPPING, ValueError):
         raise damaged(file, "the archive is damaged") from None
-    return parsed(coreml()["Model"], inner, file, "the model"), Files(budget, os.path.dirname(path), archive)
+    return _model(inner, file), Files(budget, os.path.dirname(path), archive)
+
+
+def _model(data: bytes, file: str) -> Any:
+    model = parsed(coreml()["Model"], data, file, "the model")
+    check_version(file, "its specification", model.specificationVersion, _SPECIFICATION)
+    return model
 
 
 __all__ = ["Files", "opened"]

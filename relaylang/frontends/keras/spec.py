@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from relaylang.frontends.common.files import damaged
+from relaylang.frontends.common.files import check_version, damaged
 from relaylang.frontends.keras.upgrade import upgraded
 
 #: The place of a layer's weights, in the words of Keras 3: ("layers", "dense_1").
@@ -136,6 +136,7 @@ def layer_spec(entry: Any, major: int, file: str, depth: int = 0) -> Spec:
 def model_spec(entry: Any, version: str, file: str) -> Spec:
     """The model of a file that a version of Keras wrote. Raises `RelayError` (R0802)."""
     major = int(version[:1]) if version[:1].isdecimal() else 3
+    check_version(file, "its Keras", major, 3)
     spec = layer_spec(entry, major, file)
     if not spec.is_model:
         raise damaged(file, f"its model is a {spec.kind[:60]}, and not Sequential or functional")

@@ -13,7 +13,7 @@ import numpy as np
 from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
 from relaylang.diagnostics.source import Span
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported, failure
-from relaylang.frontends.common.files import damaged, need_package
+from relaylang.frontends.common.files import check_version, damaged, need_package
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.inputs import check_names, name_extents, no_model
 from relaylang.frontends.common.lists import NOTHING, fit, get, is_option
@@ -85,8 +85,7 @@ class Importer:
     def run(self) -> Imported:
         """The program. Raises `RelayError` with everything that is wrong."""
         newest = self.versions.get("", 1)
-        if newest > NEWEST_OPSET:
-            raise damaged(self.file, f"the model is of opset {newest}; relaylang knows opsets up to {NEWEST_OPSET}")
+        check_version(self.file, "its operator set", newest, NEWEST_OPSET)
         proto = self.model.graph
         graph = Graph(None, {}, 0, self.versions)
         self._load(graph, proto)

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from relaylang.diagnostics import RelayError
-from relaylang.frontends.common.files import damaged
+from relaylang.frontends.common.files import check_version, damaged
 from relaylang.frontends.paddle.program import Block, Given, Key, Operation, Program
 
 #: Regions are nested so deep.
@@ -37,6 +37,9 @@ _NAME_AT = 3
 _CHANGED = {"assign_out_": 1, "batch_norm_": None}
 #: Numbers that JSON has no form for.
 _NUMBERS = {"NAN": math.nan, "INF": math.inf, "-INF": -math.inf}
+
+#: The version that PaddlePaddle 3.3 writes.
+_VERSION = 4
 
 
 def read_pir(data: bytes, file: str) -> Program:
@@ -71,6 +74,8 @@ class _Reader:
 
     def program(self, found: Any) -> Program:
         program = self._get(found, "program", dict, "the file")
+        version = self._get(found, "base_code", dict, "the file").get("version")
+        check_version(self.file, "its form of programs", version if isinstance(version, int) else 0, _VERSION)
         regions = self._get(program, "regions", list, "the program")
         if len(regions) != 1:
             raise self.wrong(f"it has {len(regions)} regions")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
-from relaylang.frontends.common.files import damaged
+from relaylang.frontends.common.files import check_version, damaged
 from relaylang.frontends.common.protobuf import parsed, parsed_text
 from relaylang.frontends.common.report import Malformed
 from relaylang.frontends.contents import is_saved_model, is_text
@@ -81,6 +81,7 @@ def read_model(data: bytes, file: str, folder: str, budget: Budget) -> Model:
 
 
 def _saved(proto: Any, file: str, folder: str, budget: Budget) -> Model:
+    check_version(file, "its schema", proto.saved_model_schema_version, 1)
     metas = list(proto.meta_graphs)
     if not metas:
         raise damaged(file, "the SavedModel has no graph")

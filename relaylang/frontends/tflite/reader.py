@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common.files import damaged, need_package
+from relaylang.frontends.common.files import check_version, damaged, need_package
 from relaylang.frontends.common.report import Malformed
 from relaylang.frontends.tflite.flat import Flat
 from relaylang.frontends.tflite.tensors import array_of, dtype_of
@@ -133,8 +133,7 @@ class _Reader:
 
     def model(self) -> Model:
         version = self.raw.number(_MODEL["version"], _U32)
-        if version > SCHEMA:
-            raise damaged(self.file, f"the model is of schema {version}; the importer reads schema {SCHEMA}")
+        check_version(self.file, "its schema", version, SCHEMA)
         graphs = tuple([self._subgraph(Flat(self.data, place)) for place in self.raw.tables(_MODEL["subgraphs"])])
         if not graphs:
             raise damaged(self.file, "the model has no graph")

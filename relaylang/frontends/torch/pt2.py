@@ -16,7 +16,7 @@ from typing import Any
 import ml_dtypes  # noqa: F401  (gives numpy the name bfloat16)
 import numpy as np
 
-from relaylang.frontends.common.files import damaged
+from relaylang.frontends.common.files import check_version, damaged
 from relaylang.runtime.budget import Budget
 from relaylang.runtime.params import UNZIPPING
 
@@ -43,6 +43,8 @@ DTYPES = {
     34: "uint32",
     35: "uint64",
 }
+#: The newest major version of the schema.
+_SCHEMA = 8
 #: What a byte of JSON may take as lists and numbers.
 JSON_BYTES = 8
 #: What reading JSON of another structure raises.
@@ -155,7 +157,9 @@ class _Reader:
             raise damaged(self.file, "the archive holds no program", *notes)
         root = models[0].split("/models/")[0]
         name = models[0].rsplit("/", 1)[1].removesuffix(".json")
-        module = self._json(models[0])["graph_module"]
+        model = self._json(models[0])
+        check_version(self.file, "its schema", int(model.get("schema_version", {}).get("major", _SCHEMA)), _SCHEMA)
+        module = model["graph_module"]
         weights = self._tensors(f"{root}/data/weights", f"{name}_weights_config.json")
         constants = self._tensors(f"{root}/data/constants", f"{name}_constants_config.json")
         graph = _graph(module["graph"], self.file)
