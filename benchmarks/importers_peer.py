@@ -14,7 +14,8 @@ RELAY_PEERS names a folder with a folder per format, which goes to the front of 
 - `tensorflow` and `keras`: `pip install --target tensorflow 'tensorflow-cpu==2.12.*'`
 - `coreml`: `pip install --target coreml coremltools==7.2`
 - `paddle`: `pip install --target paddle paddlepaddle==2.6.2 'numpy<1.27' 'protobuf<5'`
-- `darknet`: `libdarknet.so`, which the Makefile of Darknet's commit 777b0982 builds (TVM states that layout of its layers); TVM's module of Darknet needs cffi and OpenCV
+- `darknet`: `libdarknet.so`, which the Makefile of Darknet's commit 777b0982 builds, whose layers
+  TVM states; TVM's module of Darknet needs cffi and OpenCV
 - `caffe`: `caffe_pb2.py`, which protoc makes of Caffe's `caffe.proto`
 """
 
