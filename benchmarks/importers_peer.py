@@ -13,8 +13,9 @@ RELAY_PEERS names a folder with a folder per format, which goes to the front of 
 - `mxnet`: `pip install --no-deps --target mxnet mxnet==1.9.1 requests graphviz 'numpy<1.24'`
 - `tensorflow` and `keras`: `pip install --target tensorflow 'tensorflow-cpu==2.12.*'`
 - `coreml`: `pip install --target coreml coremltools==7.2`
-- `paddle`: `pip install --target paddle paddlepaddle==2.4.2`
-- `darknet`: `libdarknet.so`, which Darknet's Makefile builds; TVM's module of Darknet needs cffi and OpenCV
+- `paddle`: `pip install --target paddle paddlepaddle==2.6.2 'numpy<1.27' 'protobuf<5'`
+- `darknet`: `libdarknet.so`, which the Makefile of Darknet's commit 777b0982 builds, whose layers
+  TVM states; TVM's module of Darknet needs cffi and OpenCV
 - `caffe`: `caffe_pb2.py`, which protoc makes of Caffe's `caffe.proto`
 """
 
@@ -32,6 +33,8 @@ sys.path[:0] = [OWN, ORACLE]
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import numpy as np  # noqa: E402
 
+if FORMAT == "paddle":
+    import paddle  # noqa: F401  # as MXNet
 if FORMAT == "mxnet":
     for name, kind in (("bool", bool), ("object", object), ("int", int), ("float", float)):
         setattr(np, name, kind)  # MXNet 1.9 has the names that numpy had for Python's own types
@@ -82,7 +85,11 @@ def of_mxnet():
 def of_tensorflow():
     from tvm.relay.frontend.tensorflow_parser import TFParser
 
-    return lambda file, shapes: relay.frontend.from_tensorflow(TFParser(file).parse(), shape=shapes)
+    def run(file, shapes):
+        graph = TFParser(file).parse()
+        return relay.frontend.from_tensorflow(graph, shape=shapes, outputs=[graph.node[-1].name])
+
+    return run
 
 
 def of_keras():

@@ -19,6 +19,7 @@ from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.inputs import check_axes, check_names, no_model, value_for
 from relaylang.frontends.common.report import failure
+from relaylang.frontends.contents import is_caffe_text
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.ir import Expr, TensorType, Var
 from relaylang.ir.bulk import gc_paused
@@ -204,7 +205,7 @@ def import_caffe(model: Any, options: Options = DEFAULTS, file: str = "", weight
     data, name = contents(model), file or "the network"
     weight_source = weights_of if weights_of is not None else options.weights or None
     source = os.fspath(weight_source) if isinstance(weight_source, (str, os.PathLike)) else "the file of weights"
-    beside = _beside(name, options.folder) if weight_source is None else ""
+    beside = _beside(name, options.folder, _MODEL if is_caffe_text(data) else _TEXT) if weight_source is None else ""
     with gc_paused(), np.errstate(all="ignore"):
         budget = Budget(name, len(data), options.nodes, options.bytes, options.work)
         own = message(data, name, "the network")
@@ -237,12 +238,11 @@ def contents(model: Any) -> bytes:
     raise RelayError(no_model(model, "network of Caffe", _WANTED))
 
 
-def _beside(name: str, folder: str) -> str:
-    """The other file of a network: of its own name, else the only one of its ending; "" where there is none."""
-    stem, ending = os.path.splitext(os.path.basename(name))
-    other = {_TEXT: _MODEL, _MODEL: _TEXT}.get(ending.lower())
-    if not folder or other is None:
+def _beside(name: str, folder: str, other: str) -> str:
+    """The file of a network with another ending: of its own name, else the only one of that ending; "" for none."""
+    if not folder:
         return ""
+    stem = os.path.splitext(os.path.basename(name))[0]
     if os.path.isfile(os.path.join(folder, stem + other)):
         return os.path.join(folder, stem + other)
     try:

@@ -78,4 +78,18 @@ class Arrays:
         return np.outer(left, right)
 
 
-__all__ = ["Arrays"]
+#: The columns of a strip: a line of the cache has 16 of float32.
+_STRIP = 16
+
+
+def contiguous(array: np.ndarray) -> np.ndarray:
+    """An array in the order of its axes. A large matrix is turned by strips, whose lines stay in the cache."""
+    if array.ndim != 2 or array.flags.c_contiguous or array.nbytes < 1 << 20:
+        return np.ascontiguousarray(array).reshape(array.shape)
+    turned = np.empty(array.shape, array.dtype)
+    for first in range(0, array.shape[1], _STRIP):
+        turned[:, first : first + _STRIP] = array[:, first : first + _STRIP]
+    return turned
+
+
+__all__ = ["Arrays", "contiguous"]

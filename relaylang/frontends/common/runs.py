@@ -74,4 +74,19 @@ def histogram(b: Builder, x: Expr, bins: int, least: float, most: float, weights
     return counts
 
 
-__all__ = ["first_of_runs", "histogram", "mode"]
+def bincount(b: Builder, x: Expr, weights: Expr | None, least: int) -> Expr:
+    """How often each whole number from 0 on is in a vector, or the sum of its weights: at least `least` numbers.
+
+    The counts go up to the largest number, so a computed vector has an open number of them.
+    """
+    if not 0 <= least < 1 << 31:
+        raise Malformed(f"its result has at least {least} elements")
+    x, dtype = b.cast(b.of_rank(x, 1), "int64"), b.dtype(weights) if weights is not None else "int64"
+    largest = b.op("max", b.concat([b.const(np.array([least - 1])), x], 0), axis=[0], keepdims=True)
+    b.arrays.reserve(int(known.max()) + 1 if (known := b.value(largest)) is not None else least)
+    start = b.op("dyn.full", b.const(0, dtype), b.op("add", largest, 1), dtype=dtype)
+    counts: Expr = b.op("scatter_elements", start, x, b.op("ones_like", x) if weights is None else weights, axis=0, reduction="add")
+    return counts
+
+
+__all__ = ["bincount", "first_of_runs", "histogram", "mode"]

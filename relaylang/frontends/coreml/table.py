@@ -14,7 +14,6 @@ _RANDOM = "random numbers differ from call to call"
 _CODE = "its code is not in the file"
 #: Operators of programs that have no form in Relay, with the reason.
 REFUSED = {
-    "affine": "it moves places by a matrix of a form of its own",
     "conv_quantized": "its weights are quantised in a way that coremltools left",
     "custom_layer": _CODE,
     "random_bernoulli": _RANDOM,

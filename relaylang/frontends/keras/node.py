@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from relaylang.diagnostics.unsupported import Unsupported
+from relaylang.frontends.common.arrays import contiguous
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.report import Malformed
 from relaylang.frontends.keras.spec import Path, Spec
@@ -95,7 +96,7 @@ class Node:
 
         def changed() -> np.ndarray:
             array = self.array(index, rank)
-            array = array if change is None else np.ascontiguousarray(change(array)).reshape(change(array).shape)
+            array = array if change is None else contiguous(change(array))
             kind = np.dtype(dtype)
             return array if array.dtype == kind else array.astype(kind)
 

@@ -42,7 +42,7 @@ DTYPES: dict[int, Any] = {
 class _Reader:
     """The bytes of a file, read in order. No size is believed before there are so many bytes."""
 
-    def __init__(self, data: bytes, file: str, budget: Budget) -> None:
+    def __init__(self, data: bytes | memoryview, file: str, budget: Budget) -> None:
         self.data = memoryview(data)
         self.file = file
         self.budget = budget
@@ -138,7 +138,7 @@ def _within(indices: np.ndarray, extent: int) -> bool:
     return indices.dtype.kind in "iu" and bool(((indices >= 0) & (indices < extent)).all())
 
 
-def read_params(data: bytes, file: str, budget: Budget) -> dict[str, np.ndarray]:
+def read_params(data: bytes | memoryview, file: str, budget: Budget) -> dict[str, np.ndarray]:
     """The arrays of a file by their names, without the marks `arg:` and `aux:`. Raises `RelayError` (R0802)."""
     reader = _Reader(data, file, budget)
     if data[:16] != struct.pack("<QQ", MAGIC, 0):

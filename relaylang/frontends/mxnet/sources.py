@@ -20,7 +20,7 @@ from relaylang.frontends.mxnet.table import own_name
 from relaylang.frontends.mxnet.weights import is_weight
 from relaylang.frontends.options import Options
 from relaylang.runtime.budget import Budget
-from relaylang.runtime.text import read_bytes
+from relaylang.runtime.text import read_bytes, read_view
 
 _WANTED = "the importer takes a Symbol or HybridBlock of MXNet, a symbol's JSON, or the path of its file"
 
@@ -97,7 +97,7 @@ def companion(source: Source, params: Any, options: Options, symbol: Symbol, bud
             said = f"{len(wanted)} of its inputs are weights, and no parameter file {stem}-*.params is beside it"
             raise damaged(source.path, said, *notes)
         path = params_path
-    data = read_bytes(path)
+    data = read_view(path)
     budget.grant_file(path, len(data))
     return read_params(data, path, budget), True
 

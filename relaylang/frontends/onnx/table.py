@@ -12,6 +12,7 @@ from relaylang.frontends.onnx import families
 _PARTS = "how many parts a text has depends on the text"
 #: Operators without a form in Relay, by name, and the reasons.
 REFUSED = {
+    "ATen": "it calls a function of PyTorch by its name; export the network again, with a later opset",
     "CastMap": "maps have no form in Relay",
     "DictVectorizer": "maps have no form in Relay",
     "Gradient": "it names a part of the graph to differentiate",

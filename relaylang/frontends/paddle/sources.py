@@ -19,7 +19,7 @@ from relaylang.frontends.paddle.pir import read_pir
 from relaylang.frontends.paddle.program import Program
 from relaylang.frontends.paddle.weights import combined, missing, separate
 from relaylang.runtime.budget import Budget
-from relaylang.runtime.text import read_bytes
+from relaylang.runtime.text import read_bytes, read_view
 
 _WANTED = "the importer takes a .pdmodel or .json file, its bytes, a Program or a TranslatedLayer"
 #: The files of weights beside a program: of its own name, else under these names.
@@ -99,7 +99,7 @@ def weights_of(source: Source, program: Program, options: Options, budget: Budge
         if os.path.isdir(path):
             values = separate(path, program.weights, budget)
         else:
-            data = read_bytes(path)
+            data = read_view(path)
             budget.grant_file(path, len(data))
             values = combined(data, path, program.weights)
     else:

@@ -18,7 +18,7 @@ from relaylang.frontends.common.protobuf import parsed
 from relaylang.frontends.paddle.program import Given
 from relaylang.frontends.paddle.schema import DTYPES, paddle
 from relaylang.runtime.budget import Budget
-from relaylang.runtime.text import read_bytes
+from relaylang.runtime.text import read_view
 
 #: Tensors have at most so many axes.
 _MOST_AXES = 32
@@ -27,7 +27,7 @@ _MOST_AXES = 32
 class _Stream:
     """The bytes of a file from its start on."""
 
-    def __init__(self, data: bytes, file: str) -> None:
+    def __init__(self, data: bytes | memoryview, file: str) -> None:
         self.data = memoryview(data)
         self.file = file
         self.at = 0
@@ -63,7 +63,7 @@ class _Stream:
         return np.frombuffer(self.take(math.prod(dims) * kind.itemsize, what), kind).reshape(dims)
 
 
-def combined(data: bytes, file: str, weights: Sequence[Given]) -> dict[str, np.ndarray]:
+def combined(data: bytes | memoryview, file: str, weights: Sequence[Given]) -> dict[str, np.ndarray]:
     """The tensors of one file by name. They stand in the order of their names. Raises `RelayError` (R0802)."""
     stream = _Stream(data, file)
     tensors = {name: stream.tensor(name) for name in sorted({w.name for w in weights})}
@@ -79,7 +79,7 @@ def separate(folder: str, weights: Sequence[Given], budget: Budget) -> dict[str,
         if os.path.basename(weight.name) != weight.name or weight.name in ("", ".", ".."):
             raise damaged(folder, f"the weight {weight.name[:60]!r} names no file of this folder")
         path = os.path.join(folder, weight.name)
-        data = read_bytes(path)
+        data = read_view(path)
         budget.grant_file(path, len(data))
         tensors[weight.name] = _Stream(data, path).tensor(weight.name)
     return tensors

@@ -69,7 +69,14 @@ _NO_OUTPUTS = frozenset(
 )
 #: What TensorFlow 2 calls the results of a function that it freezes; other nodes that nothing takes are left over then.
 _RESULT = re.compile(r"Identity(_\d+)?")
+#: The number of texts as elements.
+_STRING = 7
 _ASSIGNING = ("Assign", "Scatter", "ResourceScatter", "ResourceApply")
+
+
+def _is_text(proto: Any) -> bool:
+    """Whether a node holds or takes texts, such as the file of a picture."""
+    return "dtype" in proto.attr and proto.attr["dtype"].type == _STRING
 
 
 class Scope:
@@ -187,7 +194,8 @@ class Importer:
 
     def _inputs(self, scope: Scope, wanted: Sequence[Ref]) -> list[Var]:
         graph = scope.graph
-        names = {n: n for n in graph.nodes if graph.op(n) in _INPUTS}
+        shapes = self.options.shapes
+        names = {n: n for n, node in graph.nodes.items() if graph.op(n) in _INPUTS or (n in shapes and _is_text(node))}
         if self.model.inputs is not None:
             places = {self._named(graph, p.tensor)[0]: p for p in self.model.inputs}
             names = {node: place.name for node, place in places.items()}
@@ -232,9 +240,12 @@ class Importer:
         """The type of an input: as the options say, else as the signature or the node says."""
         place = next((p for p in self.model.inputs or () if p.name == name), None)
         number = int(place.info.dtype if place is not None else proto.attr["dtype"].type if "dtype" in proto.attr else 1)
+        if _is_text(proto) and name in self.options.shapes:  # a picture, which is decoded before the network
+            return TensorType(self.options.shapes[name], self.options.dtypes.get(name, "uint8"))
         if number % 100 not in DTYPES:
             kind = OTHER.get(number % 100, f"a tensor of the element type {number}")
-            raise RelayError(error("R0801", f"{self.file}: the input {name} has {kind}, not numbers"))
+            notes = [f"--shape {name}=299x299x3 takes the decoded picture in the place of its file"] if _is_text(proto) else []
+            raise RelayError(error("R0801", f"{self.file}: the input {name} has {kind}, not numbers", notes=notes))
         stated = self._stated(place.info.tensor_shape) if place is not None else self._stated_by(proto)
         shape = self.options.shapes.get(name)
         if shape is not None and stated is not None:

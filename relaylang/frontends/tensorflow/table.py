@@ -21,7 +21,7 @@ REFUSED = {
                      "StatelessMultinomial", "StatelessRandomNormal", "StatelessRandomNormalV2", "StatelessRandomUniform",
                      "StatelessRandomUniformV2", "TruncatedNormal"), _RANDOM),
     **dict.fromkeys(("AsString", "ReadFile", "RegexReplace", "StaticRegexReplace", "StringJoin", "StringLower", "StringSplitV2",
-                     "StringToHashBucketFast", "StringToNumber", "Substr", "UnicodeDecode", "DecodeJpeg", "DecodePng", "DecodeRaw",
+                     "StringToHashBucketFast", "StringToNumber", "Substr", "UnicodeDecode", "DecodeRaw",
                      "ParseExampleV2", "ParseExample"), _TEXTS),
     **dict.fromkeys(("HashTable", "HashTableV2", "LookupTableFind", "LookupTableFindV2", "MutableHashTableV2"), _TABLES),
     **dict.fromkeys(("QuantizedConv2D", "QuantizedMatMul", "QuantizedBiasAdd", "QuantizedMaxPool", "QuantizedAvgPool",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import types
 from pathlib import Path
@@ -139,3 +140,22 @@ def _saved() -> dict[str, np.ndarray]:
     path = DATA / "cell-0000.params"
     found = read_params(path.read_bytes(), str(path), Budget(str(path), path.stat().st_size))
     return {name if ":" in name else f"arg:{name}": value for name, value in found.items()}
+
+
+def test_buffers_of_streams() -> None:
+    """TVM's importer reads these operators, which a branch of MXNet had."""
+    names = ("x", "kept", "low", "high")
+    nodes = [{"op": "null", "name": name, "inputs": []} for name in names]
+    for op, count in (("ring_buffer", 2), ("_contrib_quantized_ring_buffer", 4)):
+        inputs = [[i, 0, 0] for i in range(count)]
+        layer = {"op": op, "name": "y", "attrs": {"axis": "1"}, "inputs": inputs}
+        heads = [[count, i, 0] for i in range(1 if count == 2 else 3)]
+        symbol = json.dumps({"nodes": [*nodes[:count], layer], "arg_nodes": list(range(count)), "heads": heads})
+        dtypes = dict(zip(names, ["int8" if count == 4 else "float32"] * 2 + ["float32"] * 2))
+        shapes = dict(zip(names[:count], [(2, 1), (2, 3), (1,), (1,)]))
+        mod = import_mxnet(symbol.encode(), Options(shapes, {n: dtypes[n] for n in names[:count]})).module
+        x, kept = np.array([[9], [8]], dtypes["x"]), np.arange(6).reshape(2, 3).astype(dtypes["x"])
+        found = Evaluator(mod).call("main", (x, kept, np.float32([-1]), np.float32([1]))[:count])
+        newest = np.asarray(found[0] if count == 4 else found)
+        np.testing.assert_array_equal(newest, [[1, 2, 9], [4, 5, 8]])
+        assert newest.dtype == x.dtype

@@ -194,3 +194,23 @@ def test_empty_rows_of_sparse_tensors_are_filled(rows: list[int]) -> None:
     np.testing.assert_array_equal(found[2], [r in empty for r in range(6)])
     places = [e[3] for e in entries]
     np.testing.assert_array_equal(found[3], [places.index(i) for i in range(len(rows))])
+
+
+def test_a_picture_in_the_place_of_its_file() -> None:
+    """Old classifiers begin with the file of a picture: a placeholder or a constant of texts."""
+    rows = np.arange(24).reshape(2, 4, 3).astype("uint8")
+    for kind in ("Placeholder", "Const"):
+        made = graph(("contents", kind), ("decoded", "DecodeJpeg", "contents"), ("y", "Cast", "decoded"))
+        nodes = {node.name: node for node in made.node}
+        nodes["contents"].attr["dtype"].type = 7
+        nodes["decoded"].attr["channels"].i = 3
+        nodes["y"].attr["SrcT"].type, nodes["y"].attr["DstT"].type = 4, 1
+        if kind == "Const":
+            nodes["contents"].attr["value"].tensor.dtype = 7
+            nodes["contents"].attr["value"].tensor.string_val.append(b"file")
+        mod, _ = relay.frontend.from_tensorflow(made.SerializeToString(), shape={"contents": (2, 4, 3)}, outputs=["y"])
+        np.testing.assert_array_equal(np.asarray(Evaluator(mod).call("main", (rows,))), rows.astype("float32"))
+        (problem,) = refused(made, "y")
+        assert problem.code == "R0801"
+        (problem,) = refused(made, "y", options=Options({"contents": (2, 4, 4)}))
+        assert "it has 3 channels, and the picture 4" in problem.title

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, nn
-from relaylang.frontends.common.resample import resample, stretch
+from relaylang.frontends.common.resample import affine_grid, resample, stretch
 from relaylang.frontends.common.resize import Method
 from relaylang.frontends.coreml.node import Ints, Node
 from relaylang.ir import Expr
@@ -49,8 +49,8 @@ def _scaled(n: Node, x: Expr, scales: Sequence[float]) -> dict[int, int]:
     return _last_two(n, x, [int(n.b.extent(x, axis - 2) * scale) for axis, scale in enumerate(scales)])
 
 
-def nearest(n: Node, x: Expr, sizes: Mapping[int, int]) -> Any:
-    """Each element several times where extents are multiples, else the nearest one before each place."""
+def nearest(n: Node, x: Expr, sizes: Mapping[int, int], coordinates: str = "tf_half_pixel_for_nn") -> Any:
+    """Each element several times where extents are multiples, else the element in which each place of a grid lies."""
     b, repeated = n.b, x
     rest = {}
     for axis, size in sizes.items():
@@ -62,7 +62,7 @@ def nearest(n: Node, x: Expr, sizes: Mapping[int, int]) -> Any:
             repeated = repeated if size == extent else b.op("repeat", repeated, repeats=size // extent, axis=axis)
         else:
             rest[axis] = size
-    return resized(n, repeated, rest, Method("nearest", "asymmetric", "floor")) if rest else repeated
+    return resized(n, repeated, rest, Method("nearest", coordinates, "floor")) if rest else repeated
 
 
 def linear(n: Node, x: Expr, sizes: Mapping[int, int], mode: str) -> Any:
@@ -117,7 +117,7 @@ def _weights(b: Builder, places: Expr, extent: int) -> Expr:
 
 
 def upsample_nearest(n: Node, x: Expr, scale_factor_height: float = 1.0, scale_factor_width: float = 1.0) -> Any:
-    return nearest(n, x, _scaled(n, x, [scale_factor_height, scale_factor_width]))
+    return nearest(n, x, _scaled(n, x, [scale_factor_height, scale_factor_width]), "asymmetric")
 
 
 def resize_nearest(n: Node, x: Expr, target_size_height: int, target_size_width: int) -> Any:
@@ -259,6 +259,15 @@ def _regions(n: Node, x: Expr, roi: Expr) -> tuple[Expr, Expr | None, int]:
     return b.slice(rows, [1], [5], [1]), b.squeeze(b.slice(rows, [0], [1], [1]), [1]), 1
 
 
+#: The padding of a picture -> that of samples, and whether it folds places at the middle of the last elements.
+_PADDINGS = {
+    "constant": ("zeros", False),
+    "border": ("border", False),
+    "reflection": ("reflection", True),
+    "symmetric": ("reflection", False),
+}
+
+
 def resample_at(
     n: Node,
     x: Expr,
@@ -269,20 +278,83 @@ def resample_at(
     coordinates_mode: str,
     align_corners: bool,
 ) -> Any:
-    """Pictures at computed places (batch, rows, columns, 2) of x and y between -1 and 1."""
-    b = n.b
-    if coordinates_mode != "normalized_minus_one_to_one" or padding_value != 0:
-        raise Unsupported(f"its places are {coordinates_mode[:40]}, and {padding_value} is beyond the picture")
-    modes = {"constant": "zeros", "border": "border", "reflection": "reflection"}
-    methods = {"bilinear": "bilinear", "nearest": "nearest"}
-    if padding_mode not in modes or sampling_mode not in methods:
+    """Pictures (batch, channels, rows, columns) at computed places (batch, rows, columns, 2) of x and y.
+
+    Source: coremltools, iOS15's `resample`, and the results of its tests.
+    """
+    b, method = n.b, sampling_mode.lower()
+    if padding_mode.lower() not in _PADDINGS or method not in ("bilinear", "nearest"):
         raise Unsupported(f"it takes places by {sampling_mode[:40]} with the padding {padding_mode[:40]}")
-    grid = b.transpose(b.cast(b.of_rank(coordinates, 4), b.dtype(x)), [0, 3, 1, 2])
-    how = {"layout": "NCHW", "padding_mode": modes[padding_mode], "align_corners": align_corners}
-    return b.op("image.grid_sample", b.of_rank(x, 4), grid, method=methods[sampling_mode], **how)
+    padding, middle = _PADDINGS[padding_mode.lower()]
+    extents = [b.extent(b.of_rank(x, 4), axis, "the picture") for axis in (3, 2)]
+    if b.shape(b.of_rank(coordinates, 4))[3] != 2:
+        raise Malformed(f"its places have the shape {tuple(b.shape(coordinates))}")
+    if b.shape(coordinates)[0] != b.shape(x)[0]:
+        raise Malformed(f"it has places for {b.shape(coordinates)[0]} pictures, and its operand has {b.shape(x)[0]}")
+    lines = np.array([_line(extent, coordinates_mode.lower(), align_corners, middle) for extent in extents])
+    # Other coordinates are numbers of elements: rounded to shares in float32, they would be off by parts of an element.
+    kind = "float64" if (lines != [1, 0]).any() else "float32"
+    grid = b.cast(b.transpose(coordinates, [0, 3, 1, 2]), kind)
+    if kind == "float64":
+        factor, shift = (b.const(lines[:, i].reshape(1, 2, 1, 1)) for i in (0, 1))
+        grid = b.op("add", b.op("multiply", grid, factor), shift)
+    value = padding_value if padding == "zeros" else 0.0
+    data = b.op("subtract", b.cast(x, kind), value) if value else b.cast(x, kind)
+    how = {"layout": "NCHW", "method": method, "padding_mode": padding, "align_corners": middle}
+    sampled = b.op("image.grid_sample", data, grid, **how)
+    return b.cast(b.op("add", sampled, value) if value else sampled, b.dtype(x))
+
+
+def _line(extent: int, mode: str, align: bool, middle: bool) -> tuple[float, float]:
+    """The factor and the shift from the coordinates of a mode to those from -1 to 1 along an axis.
+
+    The latter are the middles of the first and the last element, or the outer edges of both.
+    """
+    last = extent - 1
+    if mode == "normalized_minus_one_to_one":
+        factor, shift = (last if align else extent) / 2, last / 2
+    elif mode == "normalized_zero_to_one":
+        factor, shift = (last, 0.0) if align else (extent, -0.5)
+    elif mode == "unnormalized":
+        factor, shift = 1.0, 0.0
+    else:
+        raise Unsupported(f"its places are {mode[:40]}")
+    if not middle:
+        return 2 * factor / extent, (2 * shift + 1) / extent - 1
+    return (2 * factor / last, 2 * shift / last - 1) if last else (0.0, 0.0)
+
+
+def affine(
+    n: Node,
+    x: Expr,
+    transform_matrix: Expr,
+    output_height: int,
+    output_width: int,
+    sampling_mode: str,
+    padding_mode: str,
+    padding_value: float,
+    coordinates_mode: str,
+    align_corners: bool,
+) -> Any:
+    """Pictures moved by matrices (batch or 1, 6) of x and y between the middles of the first and the last elements."""
+    b = n.b
+    if coordinates_mode.lower() != "normalized_minus_one_to_one" or not align_corners:
+        raise Unsupported(f"its places are {coordinates_mode[:40]} with align_corners={align_corners}")
+    if not (0 < output_height < _LARGEST and 0 < output_width < _LARGEST):
+        raise Malformed(f"its result has {output_height} x {output_width} places")
+    count, width = b.static_shape(transform_matrix, "its matrices", 2)
+    batch = b.extent(b.of_rank(x, 4), 0, "the number of pictures")
+    if width != 6 or count not in (1, batch):
+        raise Malformed(f"its matrices have the shape {(count, width)}")
+    theta = b.reshape_exactly(b.cast(transform_matrix, "float32"), [count, 2, 3])
+    places = affine_grid(
+        b, theta if count == batch else b.op("repeat", theta, repeats=batch, axis=0), [output_height, output_width], True
+    )
+    return resample_at(n, x, places, sampling_mode, padding_mode, padding_value, coordinates_mode, True)
 
 
 RULES = (
+    Rule("affine", affine),
     Rule("crop", crop),
     Rule("crop_resize", crop_resize),
     Rule("resample", resample_at),

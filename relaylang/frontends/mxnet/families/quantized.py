@@ -17,6 +17,7 @@ from relaylang.frontends.common.quantized import limits
 from relaylang.frontends.mxnet.families.activation import FUNCTIONS
 from relaylang.frontends.mxnet.families.conv import Window
 from relaylang.frontends.mxnet.families.pool import pooling
+from relaylang.frontends.mxnet.families.sequence import fifo_buffer
 from relaylang.frontends.mxnet.node import Node
 from relaylang.frontends.mxnet.reader import Layer
 from relaylang.ir import Expr
@@ -131,6 +132,11 @@ def _kept(n: Node, result: Expr, low: Expr, high: Expr) -> list[Expr]:
 
 def flatten(n: Node, x: Expr, low: Expr, high: Expr) -> Any:
     return _kept(n, x if n.b.rank(x) == 2 else n.b.op("nn.batch_flatten", x), low, high)
+
+
+def buffer(n: Node, x: Expr, kept: Expr, low: Expr, high: Expr) -> Any:
+    """The newest elements of a stream; both operands have one range."""
+    return _kept(n, fifo_buffer(n, x, kept), low, high)
 
 
 def activation(n: Node, x: Expr, low: Expr, high: Expr) -> Any:
@@ -414,6 +420,7 @@ RULES = (
     Rule("_contrib_dequantize", dequantize),
     Rule("_contrib_requantize", requantize),
     Rule("_contrib_quantized_flatten", flatten),
+    Rule("_contrib_quantized_ring_buffer", buffer),
     Rule("_contrib_quantized_act", activation),
     Rule("_contrib_quantized_pooling", pool),
     Rule("_contrib_quantized_concat", concat),

@@ -183,7 +183,13 @@ def sequence_last(n: Node, x: Expr, lengths: Expr | None = None) -> Any:
     return b.op("gather_nd", x, b.op("stack", b.tuple([last, rows]), axis=0))
 
 
+def fifo_buffer(n: Node, x: Expr, kept: Expr) -> Any:
+    """The elements of a stream that are kept, without the oldest ones, and then the new ones."""
+    return n.b.op("nn.fifo_buffer", x, kept, axis=n.axis("axis", n.b.rank(x), 0))
+
+
 RULES = (
+    Rule("fifo_buffer", fifo_buffer),
     Rule("_rnn_param_concat", lambda n, *xs: [Parts(xs)]),
     Rule("RNN", rnn),
     Rule("SequenceMask", sequence_mask),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Malformed, Rule, nn
+from relaylang.frontends.common.runs import bincount
 from relaylang.frontends.common.slices import pad as padded
 from relaylang.frontends.paddle.families.shape import diagonal_
 from relaylang.frontends.paddle.node import Node, Tensors
@@ -230,13 +231,8 @@ def multiplex(n: Node, xs: Tensors, index: Expr) -> Any:
     return selected
 
 
-def bincount(n: Node, x: Expr, weights: Expr | None = None, least: Any = None) -> Any:
-    """How often each number is there, or the sum of its weights. The largest number must be known."""
-    b = n.b
-    count = max(n.number(least, "its least length", n.int("minlength", 0)), 1 + int(b.need(x, "its numbers").max(initial=-1)))
-    start = b.const(b.arrays.zeros(count, np.dtype(b.dtype(weights) if weights is not None else "int64")))
-    increments = b.op("ones_like", b.cast(x, "int64")) if weights is None else weights
-    return b.op("scatter_elements", start, b.cast(x, "int64"), increments, axis=0, reduction="add")
+def counts(n: Node, x: Expr, weights: Expr | None = None, least: Any = None) -> Any:
+    return bincount(n.b, x, weights, n.number(least, "its least length", n.int("minlength", 0)))
 
 
 def unpool(n: Node, x: Expr, places: Expr, size: Any = None) -> Any:
@@ -254,7 +250,7 @@ def unpool(n: Node, x: Expr, places: Expr, size: Any = None) -> Any:
 
 RULES = (
     Rule("bilinear", bilinear),
-    Rule("bincount", bincount),
+    Rule("bincount", counts),
     Rule("bitwise_left_shift", lambda n, x, y: n.b.op("left_shift", x, y)),
     Rule("bitwise_right_shift", lambda n, x, y: n.b.op("right_shift", x, y)),
     Rule("conj", lambda n, x: x),

@@ -72,8 +72,20 @@ def adjust_contrast(n: Node, x: Expr, factor: Expr) -> Any:
     return b.op("add", b.op("multiply", b.op("subtract", x, mean), factor), mean)
 
 
+def decoded(n: Node, x: Expr) -> Any:
+    """A picture that is decoded before the network: an input in the place of the file."""
+    channels = n.int("channels", 0)
+    if channels not in (0, n.b.shape(n.b.of_rank(x, 3))[2]):
+        raise Malformed(f"it has {channels} channels, and the picture {n.b.shape(x)[2]}")
+    return x
+
+
 RULES = (
     Rule("AdjustContrastv2", adjust_contrast),
+    Rule("DecodeBmp", decoded),
+    Rule("DecodeImage", decoded),
+    Rule("DecodeJpeg", decoded),
+    Rule("DecodePng", decoded),
     Rule("CropAndResize", crop_and_resize),
     Rule("ResizeBicubic", resize("cubic")),
     Rule("ResizeBilinear", resize("linear")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from relaylang.frontends.common import Rule
-from relaylang.frontends.common.runs import first_of_runs, histogram, mode
+from relaylang.frontends.common.runs import bincount, first_of_runs, histogram, mode
 from relaylang.frontends.torch.node import Node, on_axes
 
 
@@ -31,7 +31,16 @@ def counts(n: Node) -> Any:
     return b.cast(histogram(b, x, n.int("bins", 100), float(n.get("min", 0)), float(n.get("max", 0))), b.dtype(x))
 
 
+def bins(n: Node) -> Any:
+    """The counts of whole numbers; weights other than float32 are summed in float64."""
+    b, weights = n.b, n.get("weights")
+    if weights is not None and b.dtype(weights) != "float32":
+        weights = b.cast(weights, "float64")
+    return bincount(b, n.x(), weights, n.int("minlength", 0))
+
+
 RULES = (
+    Rule("aten.bincount", bins),
     Rule("aten.histc", counts),
     Rule("aten.mode", on_axes(most_frequent, -1)),
     Rule("aten.unique_consecutive", unique_consecutive),
