@@ -337,7 +337,7 @@ class Emitter:
         return f"b[{stage.copied}] == b[{len(item.inputs) + len(item.packs)}]"
 
     def _array(self, places: Sequence[Slot | View | None], extents: Sequence[int], more: Sequence[str] = ()) -> str:
-        """The table `b` of a kernel: addresses (None for what it does not read), `more`, the program's sizes or the kernel's extents."""
+        """The table `b` of a kernel: addresses (None: not read), `more`, and the program's sizes or the kernel's extents."""
         texts = [*("0" if p is None else self._at(p) for p in places), *more]
         texts += ["extents"] if extents else [self.sizes] if self.sizes else []
         array = ", ".join(f"(void*)({text})" for text in texts) or "(void*)0"
