@@ -17,7 +17,19 @@ from relaylang.diagnostics.source import Span
 from relaylang.interpreter.compute import compute
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleGetItem, TupleType, Type, Var
 from relaylang.ir.tensors import static_shape
-from relaylang.kernels.sizes import Comparison, Size, at_least, bound_of_slice, equals, has_sizes, largest, less, opposite, smallest
+from relaylang.kernels.sizes import (
+    MOST,
+    Comparison,
+    Size,
+    at_least,
+    bound_of_slice,
+    equals,
+    has_sizes,
+    largest,
+    less,
+    opposite,
+    smallest,
+)
 from relaylang.ops import get
 from relaylang.ops.indexing import slice_entries
 from relaylang.ops.record import Op, OpPattern, make_attrs
@@ -30,8 +42,8 @@ _MOST = 64
 DYNAMIC = frozenset(RULES)
 #: How many operands stand in front of shapes, where there is not one.
 _DATA = {"arange": 0, "dyn.zeros": 0, "dyn.ones": 0, "dyn.one_hot": 3, "dyn.sparse_to_dense": 3}
-#: Operators that take numbers which may be 0.
-SIGNED = frozenset({"dyn.nn.pad", "arange"})
+#: Operators that take numbers which may be 0 or negative: their least.
+LEAST = {"dyn.nn.pad": 0, "arange": 0, "dyn.strided_slice": -MOST}
 #: Operators that give extents.
 EXTENTS = ("shape_of", "ndarray_size")
 

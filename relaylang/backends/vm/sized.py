@@ -15,7 +15,7 @@ from relaylang.backends.cpu.pipeline import lower_module
 from relaylang.backends.cpu.program import Program
 from relaylang.backends.cpu.turns import MOST as MOST_TURNS
 from relaylang.backends.cpu.turns import LoopOp
-from relaylang.backends.vm.elements import SIGNED, Elements, range_type, static_form, the_larger
+from relaylang.backends.vm.elements import LEAST, Elements, range_type, static_form, the_larger
 from relaylang.backends.vm.loops import OpenLoop, with_open_loops
 from relaylang.diagnostics import RelayError, error
 from relaylang.diagnostics.source import Span
@@ -114,8 +114,7 @@ class _Inputs:
         self.stands: list[int] = [*self.sizes.sizes]
         self._places: dict[tuple[int, int], int] = {}
         ops = [node.op for node in post_order(function.body) if isinstance(node, Call) and isinstance(node.op, Op)]
-        slices = any(op.name == "dyn.strided_slice" for op in ops)
-        self._least = -MOST if slices else 0 if any(op.name in SIGNED or isinstance(op, OpenLoop) for op in ops) else 1
+        self._least = min([1, *(0 if isinstance(op, OpenLoop) else LEAST.get(op.name, 1) for op in ops)])
 
     def element(self, param: int, place: int) -> int:
         """An element of an input as a size."""

@@ -215,7 +215,7 @@ class VMExecutable(Artifact):
 
 
 def _form(values: Sequence[Any]) -> tuple[Any, ...] | None:
-    """What is first, and the shapes and element types of arrays; None where another value is no array with axes."""
+    """The first value, and the shapes and element types of arrays; None where another value is no array with axes."""
     first, *arrays = values
     if not all([type(a) is np.ndarray and a.ndim for a in arrays]):
         return None
