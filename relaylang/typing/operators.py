@@ -207,7 +207,7 @@ class Operators:
         return self._other_result(node, op, args, result)
 
     def _other_result(self, node: Call, op: Op, args: list[Type], result: Type) -> Type:
-        """A result that is no tensor, or the error of what is no type."""
+        """A result that is no tensor; an error for a value that is no type."""
         if type(result) is TupleType:
             tensors = (part for part in result.fields if type(part) is TensorType)
             return result if all(self._is_sound(node, op, self._solver.intern(part)) for part in tensors) else POISON

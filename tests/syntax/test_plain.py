@@ -41,7 +41,7 @@ BODIES = {
 
 
 def read(text: str) -> tuple[object, ...]:
-    """The module's text, the place of each node, and what was said."""
+    """The module's text, the place of each node, and the diagnostics."""
     try:
         result = parse(text)
     except RelayError as wrong:
