@@ -232,9 +232,12 @@ class Checker:
             known = function.checked_type
             self._types[name] = known if known is not None and not wrong else inference.results.seen_type(function)
             if not keeps and known is not None:
-                for node in post_order(function):
-                    if not isinstance(node, (Op, Constructor)):
-                        node.checked_type = None
+                self._forget_types(function)
+
+    def _forget_types(self, function: Function) -> None:
+        for node in post_order(function):
+            if not isinstance(node, (Op, Constructor)):
+                node.checked_type = None
 
     def type_of(self, name: str) -> Type:
         """A function's type as those who call it see it, whether it has been checked already or not."""

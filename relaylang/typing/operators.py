@@ -204,9 +204,13 @@ class Operators:
         if type(result) is TensorType:
             result = solver.intern(result)
             return result if id(result) in self._sound or self._is_sound(node, op, result) else POISON
+        return self._other_result(node, op, args, result)
+
+    def _other_result(self, node: Call, op: Op, args: list[Type], result: Type) -> Type:
+        """A result that is no tensor; an error for a value that is no type."""
         if type(result) is TupleType:
             tensors = (part for part in result.fields if type(part) is TensorType)
-            return result if all(self._is_sound(node, op, solver.intern(part)) for part in tensors) else POISON
+            return result if all(self._is_sound(node, op, self._solver.intern(part)) for part in tensors) else POISON
         if op.name in EXTENSIONS and not isinstance(result, Type):
             reason = f"its type relation returned a value of type {type(result).__name__}, not a type"
             return self._refused(node, args, RelationError(reason, notes=[_ADDED]))

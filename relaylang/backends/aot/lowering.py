@@ -17,7 +17,7 @@ from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.pipeline import lower_module
 from relaylang.backends.cpu.program import Program, Site
 from relaylang.backends.cpu.schedule_space import Schedule
-from relaylang.backends.vm.build import bound
+from relaylang.backends.vm.binding import bound
 from relaylang.backends.vm.code import FunctionCode
 from relaylang.backends.vm.kernels import NoCode, lower_region
 from relaylang.backends.vm.pool import Pool

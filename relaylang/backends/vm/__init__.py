@@ -17,7 +17,8 @@ import numpy as np
 
 from relaylang.backends.registry import parse_target, with_options
 from relaylang.backends.target import Target
-from relaylang.backends.vm.build import bound, make_program
+from relaylang.backends.vm.binding import bound
+from relaylang.backends.vm.build import make_program
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, IRModule
 from relaylang.ir.bulk import gc_paused

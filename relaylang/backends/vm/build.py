@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,6 @@ from relaylang.backends.vm.source import ProgramEmitter
 from relaylang.backends.vm.translate import translated
 from relaylang.diagnostics.source import Span
 from relaylang.ir import Call, Constant, Expr, Function, GlobalVar, IRModule, TensorType, Type, Var, children, rewrite, structural_hash
-from relaylang.ir.binding import bind_params
-from relaylang.ir.missing import fill_missing
 from relaylang.ir.typed import typed_var
 from relaylang.ops.record import Op
 from relaylang.passes.analysis import free_type_vars
@@ -32,14 +30,6 @@ from relaylang.typing import check
 
 #: Constants of so many elements do not stand in the text of a kernel.
 _LARGE = 64
-
-
-def bound(mod: IRModule, params: Mapping[str, Any], entry: str) -> IRModule:
-    """The checked module with values in place of parameters of the entry function, and of its missing constants, by name."""
-    if params:
-        mod = bind_params(fill_missing(mod, params), params, entry)
-        check(mod)
-    return mod
 
 
 def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: bool = True) -> VMExecutable:

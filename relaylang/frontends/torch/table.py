@@ -13,15 +13,14 @@ _LIMIT = "it is the limit of an iteration, and its signs and order are those of 
 _SINGULAR = "it needs singular values, which are the limit of an iteration"
 #: Operators that have no form in Relay, with the reason.
 REFUSED = {
-    **{
-        f"aten.{name}": _LIMIT
-        for name in (
-            "_linalg_eigh", "_linalg_eigvals", "_linalg_svd", "linalg_eig", "linalg_eigh", "linalg_eigvals",
-            "linalg_eigvalsh", "linalg_svd", "linalg_svdvals", "svd",
-        )
-    },
-    **{f"aten.{name}": _SINGULAR for name in ("linalg_cond", "linalg_matrix_rank", "linalg_pinv", "pinverse")},
-}  # fmt: skip
+    f"aten.{name}": reason
+    for names, reason in (
+        ("_linalg_eigh _linalg_eigvals linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh", _LIMIT),
+        ("_linalg_svd linalg_svd linalg_svdvals svd", _LIMIT),
+        ("linalg_cond linalg_matrix_rank linalg_pinv pinverse", _SINGULAR),
+    )
+    for name in names.split()
+}
 
 
 @cache

@@ -11,7 +11,6 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from functools import cache
-from math import prod
 from time import perf_counter_ns
 from typing import Any
 
@@ -177,7 +176,7 @@ class Loaded:
         dims: list[int] = []
 
         def spec(dtype: str, shape: Sequence[int]) -> None:
-            size = np.dtype(dtype).itemsize * prod(d for d in shape if d != UNKNOWN)
+            size = np.dtype(dtype).itemsize * int(np.prod([d for d in shape if d != UNKNOWN], dtype=np.int64))
             specs.append(_Spec(DTYPE_NUMBERS[dtype], len(shape), size, len(dims)))
             dims.extend(shape)
 

@@ -36,16 +36,10 @@ class PlainStatements:
         names, seen, source, locals = self.locals.names, block.seen, self.source, self.locals
         begin, shift, limit = at, first - at, len(words) - 8
         while at < limit:
-            key, open_at, var = words[at], at + 1, None
-            if key == "let":
-                key, open_at = words[open_at], at + 3
-                if words[at + 2] != "=" or not (key[1:].isidentifier() or key[1:].isdecimal()) or locals.again:
-                    break
-                var = Var(key[1:], None, Span(source, at + 1 + shift, at + 1 + shift))
-            elif key[0] == "%" and key[-1] == "=":
-                key = key[:-1].rstrip()
-            else:
+            head = self._head(words, at, at + shift)
+            if head is None or head[0] in seen:
                 break
+            key, open_at, var = head
             callee = _PLAIN.get(words[open_at]) or _callee(words[open_at])
             end = open_at + 2
             args: list[Expr | None] = [names.get(words[end - 1])]
@@ -53,17 +47,29 @@ class PlainStatements:
                 end += 2
                 args.append(names.get(words[end - 1]))
             known = all(arg.__class__ in _VALUES for arg in args)
-            if callee is None or not known or key in seen or words[end] != ")" or words[end + 1] != ";":
+            if callee is None or not known or words[end] != ")" or words[end + 1] != ";":
                 break
             call = Call(callee[0], args, callee[1], (), Span(source, open_at + shift, end + shift))  # type: ignore[arg-type]
-            if var is None and locals.first_graph is None:
-                locals.first_graph = int(key[1:]) if len(key) < 12 else 0
             block.last = seen[key] = key, names.get(key), call, at + shift, var
-            names[key] = call if var is None else var
             if var is not None:
+                names[key] = var
                 block.lets.append(block.last)
+            else:
+                names[key] = call
+                if locals.first_graph is None:
+                    locals.first_graph = int(key[1:]) if len(key) < 12 else 0
             at = end + 2
         return at - begin
+
+    def _head(self, words: Sequence[str], at: int, first: int) -> tuple[str, int, Var | None] | None:
+        """The name that a statement binds, where its value begins, and the variable of a let."""
+        word = words[at]
+        if word[0] == "%" and word[-1] == "=":
+            return word[:-1].rstrip(), at + 1, None
+        key = words[at + 1]
+        if word != "let" or words[at + 2] != "=" or not (key[1:].isidentifier() or key[1:].isdecimal()) or self.locals.again:
+            return None
+        return key, at + 3, Var(key[1:], None, Span(self.source, first + 1, first + 1))
 
 
 def _callee(word: str) -> tuple[Op, AnyValue] | None:
