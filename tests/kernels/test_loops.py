@@ -439,7 +439,14 @@ def test_every_lowering_obeys_the_rules(numbers: Sequence[int]) -> None:
     mod, _ = program([(number, USED[number]) for number in numbers])
     wrong = []
     for kernel in kernels(mod):
-        buffers = [*kernel.params, *kernel.outs, *kernel.work, *(p.target for p in kernel.packs), *(b for b, _ in kernel.constants)]
+        buffers = [
+            *kernel.params,
+            *kernel.outs,
+            *kernel.work,
+            kernel.fault,
+            *(p.target for p in kernel.packs),
+            *(b for b, _ in kernel.constants),
+        ]
         names = {*(b.name for b in buffers), "lo", "hi"}
         wrong += [problem for stage in kernel.stages for problem in check(stage.body, names)]
         wrong += [problem for f in kernel.functions if isinstance(f, Function) for problem in check_function(f, names)]

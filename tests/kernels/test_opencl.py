@@ -125,7 +125,7 @@ def outcome(memory: Memory, built: Any, launches: dict[int, list[Launch]]) -> It
             kernel = item.kernel
             bufs = [*kernel.params, *(pack.target for pack in kernel.packs), *kernel.outs]
             places = dict(zip([buf.name for buf in bufs], [*item.inputs, *item.packs, *item.results]))
-            memory.run(built, launches[id(kernel)][len(kernel.packs) :], places, kernel.work)
+            memory.run(built, launches[id(kernel)][len(kernel.packs) :], places, [*kernel.work, kernel.fault])
     for n, spec in enumerate(found.outputs):
         dtype = np.dtype(spec.dtype)
         shape = [memory.number(e) for e in spec.shape]

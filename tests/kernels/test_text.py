@@ -175,7 +175,7 @@ def test_every_lowering_is_read_back(numbers: Sequence[int]) -> None:
             "in": kernel.params,
             "packed": [p.target for p in kernel.packs],
             "out": kernel.outs,
-            "work": kernel.work,
+            "work": [*kernel.work, kernel.fault],
             "table": [b for b, _ in kernel.constants],
         }
         buffers = [(kind, buf) for kind, bufs in kinds.items() for buf in bufs]

@@ -113,8 +113,7 @@ class _Page:
                     ("in", kernel.params),
                     ("packed", [p.target for p in kernel.packs]),
                     ("out", kernel.outs),
-                    ("work", kernel.work),
-                    ("fault", [kernel.fault]),
+                    ("work", [*kernel.work, kernel.fault]),
                     ("table", [b for b, _ in kernel.constants]),
                 )
                 for buf in bufs

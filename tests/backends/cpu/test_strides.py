@@ -174,8 +174,15 @@ class Library:
         for i, pack in enumerate(kernel.packs):
             slots = [*[inputs[b.name] for b in pack.sources], packed[i][1]]
             self.library[f"pack{number}_{i}"]((ctypes.c_void_p * len(slots))(*slots))
-        work = room(sum(nbytes(b) for b in kernel.work))
-        slots = [*inputs.values(), *[p for _, p in packed], *[a[1].ctypes.data for a in outs], work[1]]
+        work = [room(sum(nbytes(b) for b in kernel.work))] * bool(kernel.work)
+        fault = np.zeros(kernel.fault.size, np.int64)
+        slots = [
+            *inputs.values(),
+            *[p for _, p in packed],
+            *[a[1].ctypes.data for a in outs],
+            *[p for _, p in work],
+            fault.ctypes.data,
+        ]
         self.library[f"run{number}"]((ctypes.c_void_p * len(slots))(*slots))
 
 
