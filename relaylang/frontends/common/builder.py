@@ -173,7 +173,7 @@ class Builder:
         array = value if isinstance(value, np.ndarray) else np.asarray(value)
         self.budget.take_bytes(array.nbytes, "computing its constants")
         if dtype is not None and array.dtype != np.dtype(dtype):
-            if array.dtype.kind in "OSU":
+            if array.dtype.kind in "OSU" and value is not None:
                 raise Malformed(f"{repr(value)[:60]} stands where it takes a tensor or a number")
             with np.errstate(all="ignore"):
                 array = array.astype(np.dtype(dtype))

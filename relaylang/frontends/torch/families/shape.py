@@ -229,9 +229,14 @@ def _clamped(b: Builder, x: Expr, pairs: list[tuple[int, int]]) -> Any:
 def full(n: Node) -> Any:
     b = n.b
     dtype = n.dtype() or n.result_dtype()
-    value = {"aten.zeros": 0, "aten.ones": 1, "aten.empty": 0, "aten.new_zeros": 0, "aten.new_ones": 1}.get(
-        n.call.target.rsplit(".", 1)[0], n.get("fill_value")
-    )
+    value = {
+        "aten.zeros": 0,
+        "aten.ones": 1,
+        "aten.empty": 0,
+        "aten.new_empty": 0,
+        "aten.new_zeros": 0,
+        "aten.new_ones": 1,
+    }.get(n.call.target.rsplit(".", 1)[0], n.get("fill_value"))
     size = n.vector("size")
     scalar = value if isinstance(value, Expr) else b.const(value, dtype)
     if isinstance(size, Expr):
