@@ -319,6 +319,33 @@ def recurrent() -> list[str]:
     return lines
 
 
+#: Networks of `make peers` with branches, and the shape of their sound.
+BRANCHES = {"silero_vad": (1, 576), "silero_vad_16k_op15": (1, 512), "silero_vad_half": (1, 512), "silero_vad_op18_ifless": (1, 512)}
+
+
+def branches() -> list[str]:
+    """The rows of ONNX networks with `If`, beside onnxruntime on the file. Both have one thread."""
+    import onnx
+
+    from relaylang.backends.vm import compile_vm
+    from relaylang.frontends.onnx import import_onnx
+    from tests.frontends.networks import data
+
+    lines = ["| network with branches | VM (ms) | onnxruntime (ms) | ratio | fallbacks |", "|---|---|---|---|---|"]
+    for name, shape in BRANCHES.items():
+        network = onnx.load_from_string(data(f"{name}.onnx"))
+        executable = compile_vm(import_onnx(network).module, "c -num-threads=1", entries=["main"])
+        sound = np.random.default_rng(0).standard_normal(shape).astype("float32") * np.float32(0.1)
+        values = {"input": sound, "state": np.zeros((2, 1, 128), np.float32), "sr": np.array(16000, np.int64)}
+        feeds = {i.name: values[i.name] for i in network.graph.input}
+        session, args = peer_session(network), tuple(feeds.values())
+        for ours, theirs in zip(executable.call("main", args), session.run(None, feeds), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
+        ratio, own, peer_time = paired(partial(executable.call, "main", args), partial(session.run, None, feeds))
+        lines.append(f"| {name} | {own:.3f} | {peer_time:.3f} | {ratio:.2f} | {len(executable.fallbacks())} |")
+    return lines
+
+
 def programs() -> list[str]:
     """The rows of programs with control flow, beside the interpreter and TVM's VM."""
     import relaylang as relay
@@ -354,6 +381,7 @@ TABLES: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "networks": ("network", unknown),
     "encoders": ("encoder", encoders),
     "recurrent": ("bidirectional layers", recurrent),
+    "branches": ("network with branches", branches),
     "decoder": ("decoder with cache", decoders),
 }
 

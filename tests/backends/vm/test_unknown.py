@@ -361,3 +361,19 @@ def test_a_value_of_other_extents_than_a_kernel_takes(rows: int) -> None:
         with pytest.raises(RelayError) as caught:
             made.run(x)
         assert caught.value.diagnostics[0].code == "R0403" and caught.value.diagnostics[0].span is not None
+
+
+@pytest.mark.parametrize(
+    "pad",
+    [
+        'nn.pad(%x, 0f, pad_width=[[0, 0], [0, 2]], pad_mode="reflect")',
+        'nn.pad(%x, 0f, pad_width=[[0, 0], [1, 2]], pad_mode="edge")',
+        'nn.mirror_pad(%x, pad_width=[[0, 0], [2, 1]], mode="REFLECT")',
+    ],
+)
+def test_an_axis_without_padding_may_have_one_element(pad: str) -> None:
+    """Code that reflects an axis is for two elements at least; other axes have no such bound."""
+    mod = module(f"def @main(%x: Tensor[(?, ?), float32]) {{ nn.relu({pad}) }}")
+    executable = loaded(mod)
+    for shape in ((1, 5), (3, 4)):
+        assert_compiled(executable, mod, np.random.default_rng(0).standard_normal(shape).astype("float32"))

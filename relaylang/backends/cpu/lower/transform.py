@@ -228,12 +228,13 @@ def _pad(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def source(nest: Nest, index: list[Index]) -> list[Index]:
         where: list[Index] = []
-        for i, (first, _), extent in zip(index, width, data.shape):
-            shifted = nest.add(i, -first)
-            if mode == "edge":
-                where.append(nest.inside(shifted, 0, extent)[1])
+        for i, (first, last), extent in zip(index, width, data.shape):
+            if first == last == 0:
+                where.append(i)
+            elif mode == "edge":
+                where.append(nest.inside(nest.add(i, -first), 0, extent)[1])
             else:
-                where.append(_mirror(nest, shifted, extent, 0))
+                where.append(_mirror(nest, nest.add(i, -first), extent, 0))
         return where
 
     return moved(call, data, source)
@@ -265,7 +266,8 @@ def _mirror_pad(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     width = [tuple(w) for w in call.attrs.pad_width]
 
     def source(nest: Nest, index: list[Index]) -> list[Index]:
-        return [_mirror(nest, nest.add(i, -w[0]), e, edge) for i, w, e in zip(index, width, data.shape)]
+        axes = zip(index, width, data.shape)
+        return [_mirror(nest, nest.add(i, -w[0]), extent, edge) if any(w) else i for i, w, extent in axes]
 
     return moved(call, data, source)
 
