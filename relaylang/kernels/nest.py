@@ -86,7 +86,7 @@ class Nest:
         self._nodes: dict[tuple[Any, ...], Scalar] = {}
         #: The loops in which variables get their values that are set by hand.
         self.set_in: dict[str, int] = {}
-        #: Scalars for all elements of some buffers, by the buffers' names.
+        #: The element to read in place of any element of some buffers, by their names.
         self.replaced: dict[str, Scalar] = {}
         #: What tensors have at an index, each worked out once: (tensor, index) -> element.
         self.elements: dict[tuple[Any, ...], Scalar] = {}

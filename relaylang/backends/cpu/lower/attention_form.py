@@ -217,7 +217,7 @@ def _is_closed(found: Attention, body: Expr) -> bool:
 def mask_bound(form: Attention) -> float | None:
     """Scores up to this bound are masked, whatever the product; None where no node masks scores.
 
-    Constants that `where` takes in place of scores are such bounds, and so are addends that are less than any sum.
+    A constant that `where` takes in place of scores is such a bound. A summand counts as a mask below any product.
     """
     computed: set[Expr] = {form.first}
     for node in post_order(form.scores):
