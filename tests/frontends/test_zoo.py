@@ -1,7 +1,7 @@
 """Networks of model zoos with random weights against their frameworks' results.
 
-They agree to 1e-5 of the largest value. A network may differ more where its framework's own result does, when its input moves
-by one unit in the last place.
+They agree to 1e-5 of the largest value. EfficientNetV2S amplifies errors of rounding: Keras's own result moves by 9e-4 when its
+input moves by one unit in the last place. It may differ by twice that.
 
 `scripts/mxnet_results.py --zoo $RELAY_ZOO/mxnet` and `scripts/keras_networks.py --applications $RELAY_ZOO/keras` write them.
 """
@@ -23,6 +23,8 @@ pytestmark = [
     pytest.mark.sweep,
     pytest.mark.skipif("RELAY_ZOO" not in os.environ, reason="RELAY_ZOO names no folder of networks"),
 ]
+#: Networks that may differ by twice of what their framework's result does for another input, one unit in the last place away.
+AMPLIFYING = ("EfficientNetV2S",)
 #: The files of a network beside NAME.npz, by the folder.
 ENDINGS = {"mxnet": ("-symbol.json",), "keras": (".keras", ".h5")}
 FILES = [
@@ -43,6 +45,7 @@ def test_a_network_gives_what_its_framework_gives(arrays: Path, file: Path) -> N
     y = np.asarray(Evaluator(made.module).call("main", (x,)))
     assert y.shape == wanted.shape
     largest = np.abs(wanted).max()
-    apart, spread = (np.abs(other - wanted).max() / largest for other in (y, known["near0"] if "near0" in known.files else wanted))
+    apart = np.abs(y - wanted).max() / largest
     print(f"{file.name}: {apart:.1e}")
+    spread = np.abs(known["near0"] - wanted).max() / largest if arrays.stem in AMPLIFYING else 0.0
     assert apart <= max(1e-5, 2 * spread), f"the framework itself moves by {spread:.1e}"
