@@ -471,9 +471,11 @@ a model or text.
 - `if` becomes the format's own. A function that calls itself last becomes a loop in ONNX and StableHLO. Other recursion,
   references and algebraic data types have no form there.
 - Functions that are called are written in place.
-- An imported LSTM, GRU or RNN becomes one layer of ONNX, in one direction or both.
-  Its element type is float32 or float16, for which onnxruntime has kernels. Other recurrences, and those of which another
-  operator uses an inner value, stay steps or a loop.
+- LSTM, GRU and RNN become one layer of ONNX each, in one direction or both, with lengths, first states and peepholes. They may
+  be imported, or a function of yours that calls itself for each step, whatever the order of its gates and parameters.
+  Gates are `sigmoid` or a hard sigmoid, new values `tanh`, `nn.relu` or `nn.leaky_relu`. The element type is float32 or float16,
+  for which onnxruntime has kernels. Recurrences with projections, masks other than lengths, or clipped cells stay steps or a
+  loop; so do those of which another operator uses an inner value.
 - Element types that onnxruntime has no kernel for are cast around a layer where this changes no number. What it refuses
   otherwise is reported: data without elements in a pool, convolutions of real numbers to integers.
 - Relax text holds scalars only. Its other constants are parameters behind the inputs, and `--constants` takes their values.

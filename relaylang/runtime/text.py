@@ -6,8 +6,6 @@ import codecs
 import sys
 from pathlib import Path
 
-import numpy as np
-
 from relaylang.diagnostics import RelayError, error
 from relaylang.diagnostics.source import SourceFile, Span
 
@@ -20,16 +18,6 @@ def read_bytes(path: str) -> bytes:
         return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except (OSError, ValueError) as e:
         raise RelayError(error("R0001", f"cannot read {path}: {reason(e)}")) from None
-
-
-def read_view(path: str) -> memoryview:
-    """A regular file's contents, in memory of large pages, which takes a third of the time where they are large."""
-    try:
-        data = np.fromfile(path, np.uint8)
-    except (OSError, ValueError) as e:
-        raise RelayError(error("R0001", f"cannot read {path}: {reason(e)}")) from None
-    data.setflags(write=False)
-    return data.data
 
 
 def reason(e: Exception) -> str:

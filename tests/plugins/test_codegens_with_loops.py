@@ -156,7 +156,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         ('"cg", "f", "c"', '"cg", "f", "d"'),
         ('"cg", "f", "c"', '"cg", "f", "object"'),
         ('"externals": [', '"externals": [1, '),
-        ('"status": ', '"status": 9'),
+        ('"fails": ', '"fails": 9'),
     ):
         assert old in text
         damaged = write_sealed({**files, "manifest.json": text.replace(old, new, 1).encode()})

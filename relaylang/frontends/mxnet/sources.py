@@ -20,7 +20,8 @@ from relaylang.frontends.mxnet.table import own_name
 from relaylang.frontends.mxnet.weights import is_weight
 from relaylang.frontends.options import Options
 from relaylang.runtime.budget import Budget
-from relaylang.runtime.text import read_bytes, read_view
+from relaylang.runtime.params import read_view
+from relaylang.runtime.text import read_bytes
 
 _WANTED = "the importer takes a Symbol or HybridBlock of MXNet, a symbol's JSON, or the path of its file"
 

@@ -19,7 +19,8 @@ from relaylang.frontends.paddle.pir import read_pir
 from relaylang.frontends.paddle.program import Program
 from relaylang.frontends.paddle.weights import combined, missing, separate
 from relaylang.runtime.budget import Budget
-from relaylang.runtime.text import read_bytes, read_view
+from relaylang.runtime.params import read_view
+from relaylang.runtime.text import read_bytes
 
 _WANTED = "the importer takes a .pdmodel or .json file, its bytes, a Program or a TranslatedLayer"
 #: The files of weights beside a program: of its own name, else under these names.

@@ -18,7 +18,7 @@ from relaylang.frontends.common.protobuf import parsed
 from relaylang.frontends.paddle.program import Given
 from relaylang.frontends.paddle.schema import DTYPES, paddle
 from relaylang.runtime.budget import Budget
-from relaylang.runtime.text import read_view
+from relaylang.runtime.params import read_view
 
 #: Tensors have at most so many axes.
 _MOST_AXES = 32
