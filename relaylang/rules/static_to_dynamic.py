@@ -1,6 +1,6 @@
-"""The dynamic form of operators whose attributes have extents that a run gives: these become an operand.
+"""The dynamic form of operators whose attributes have extents that only a run gives.
 
-A row has the dynamic operator, and the attribute that becomes its operand.
+A rule has the dynamic operator, and the attribute that becomes its operand.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHAPED = {
     "sparse_to_dense": "output_shape",
 }
 #: Operators and the attribute that is an operand of the dynamic form.
-FORMS: Mapping[str, tuple[str, str]] = {
+RULES: Mapping[str, tuple[str, str]] = {
     **{name: (f"dyn.{name}", attr) for name, attr in _SHAPED.items()},
     "contrib_reverse_reshape": ("dyn.reshape", "newshape"),
     "image.resize2d": ("dyn.image.resize2d", "size"),
@@ -34,7 +34,7 @@ FORMS: Mapping[str, tuple[str, str]] = {
 
 def open_extents(call: Call) -> Sequence[Dim] | None:
     """The extents that the dynamic form of a typed call takes; None for calls of numbers alone, and of other operators."""
-    form = FORMS.get(call.op.name) if isinstance(call.op, Op) else None
+    form = RULES.get(call.op.name) if isinstance(call.op, Op) else None
     extents = getattr(call.attrs, form[1], None) if form is not None else None
     if extents is None or all([isinstance(d, int) for d in extents]):
         return None
@@ -49,7 +49,7 @@ def open_extents(call: Call) -> Sequence[Dim] | None:
 def dynamic_call(call: Call, args: Sequence[Expr], extents: Expr) -> Call:
     """The dynamic form of a call of new operands, with a vector of `extents`. It has the call's type."""
     assert isinstance(call.op, Op)
-    name, attr = FORMS[call.op.name]
+    name, attr = RULES[call.op.name]
     op = get(name)
     operands = [*args, extents]
     if name == "dyn.image.resize2d":

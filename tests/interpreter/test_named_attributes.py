@@ -17,7 +17,7 @@ from relaylang.ir.extents import combine
 from relaylang.ops import OPS, make_attrs
 from relaylang.ops.record import _EXTENTS
 from relaylang.passes.normal_forms.extents_as_operands import extents_as_operands
-from relaylang.rules.static_to_dynamic import FORMS
+from relaylang.rules.static_to_dynamic import RULES
 from relaylang.syntax import parse
 from relaylang.typing import check
 from tests.backends.vm.agree import assert_same
@@ -52,10 +52,10 @@ def program(body: str, signature: str = "[b](%x: Tensor[(b, 8), float32], %at: T
 
 
 def test_all_operators_that_have_a_dynamic_form() -> None:
-    assert {name.split(",")[0] for name in BODIES} == set(FORMS)
+    assert {name.split(",")[0] for name in BODIES} == set(RULES)
     static = {op.of for op in OPS.values() if op.name.startswith("dyn.")}
     taken = {n for n in static if n is not None and OPS[n].attrs is not None and _EXTENTS & set(OPS[n].schema)}
-    assert taken <= set(FORMS)
+    assert taken <= set(RULES)
 
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
