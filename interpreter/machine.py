@@ -20,11 +20,12 @@ from relaylang.interpreter.linker import Linker
 from relaylang.interpreter.memory import FIRST_DEPTH
 from relaylang.interpreter.values import Builtin, Closure, Value, short_text, value_type
 from relaylang.interpreter.watch import node_name, type_says
-from relaylang.ir import Call, children, type_text
+from relaylang.ir import ANY, Call, Expr, TypeVar, children, type_text
 from relaylang.ir.bulk import gc_relaxed
+from relaylang.ir.types import dim_text
 
-#: Where a step failed: the place, its name for a message and its operands' types.
-_Place: TypeAlias = tuple["Span | None", str, "list[str] | None"]
+#: Where a step failed: the place, its name for a message, its operands' types and its expression.
+_Place: TypeAlias = tuple["Span | None", str, "list[str] | None", "Expr | None"]
 
 
 def run(linker: Linker, code: Code, args: list[Value], captured: list[Value] | None = None) -> Value:
@@ -112,7 +113,7 @@ def _clause(block: Block, slots: list[Value]) -> Block:
 
 def _failure(problem: Exception, place: _Place, frames: list[str]) -> RelayError:
     """What an exception of a step means to the user; `frames` are the active calls. The cause is set for a kernel's own words."""
-    span, name, types = place
+    span, name, types, node = place
     if isinstance(problem, Trap):
         return evaluation_error(problem.code, problem.message, span, None, frames, problem.notes)
     if isinstance(problem, MemoryError):
@@ -122,10 +123,20 @@ def _failure(problem: Exception, place: _Place, frames: list[str]) -> RelayError
         title = f"there is not enough memory for {name}: more than any machine can address"
         return evaluation_error("R0408", title, span, types, frames)
     kind = problem.code if isinstance(problem, Fault) else "R0404"
-    reason = str(problem) if isinstance(problem, (KernelError, Fault)) else "these values cannot be computed with"
+    reason = str(problem) if isinstance(problem, (KernelError, Fault)) else _reason(node)
     failure = evaluation_error(kind, f"{name}: {reason}", span, types, frames)
     failure.__cause__ = problem
     return failure
+
+
+def _reason(node: Expr | None) -> str:
+    """Why a kernel cannot compute, where it does not say so itself: an extent among the attributes may be no number."""
+    attrs = node.attrs if isinstance(node, Call) else None
+    for name in getattr(type(attrs), "schema", ()):
+        value = getattr(attrs, name)
+        if isinstance(value, tuple) and any(d is ANY or isinstance(d, TypeVar) for d in value):
+            return f"the numbers of {name}=[{', '.join(map(dim_text, value))}] are not known"
+    return "these values cannot be computed with"
 
 
 #: Numpy's messages about an array whose bytes do not fit an address. A MemoryError concerns this machine alone.
@@ -138,12 +149,12 @@ def _place(block: Block, steps: Any, slots: list[Value]) -> _Place:
     failed = block.nodes[state[2] - 1] if len(state) == 3 and state[2] else None
     node, args = failed if failed is not None else (block.node, ())
     if node is None:
-        return None, "this", None
+        return None, "this", None, None
     if failed is None:
-        return node.span, node_name(node), None
+        return node.span, node_name(node), None, node
     operands = node.args if isinstance(node, Call) else children(node)
     types = [type_says(slots[i], e.checked_type) for i, e in zip(args, operands)]
-    return node.span, node_name(node), types
+    return node.span, node_name(node), types, node
 
 
 def active_calls(code: Code, span: Span | None, stack: Sequence[Any]) -> list[str]:

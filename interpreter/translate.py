@@ -61,6 +61,7 @@ from relaylang.ir import (
 )
 from relaylang.ops.record import Op, make_attrs
 from relaylang.ops.traits import Trait
+from relaylang.passes.normal_forms.extents_as_operands import extents_as_operands
 from relaylang.passes.normal_forms.to_a_normal_form import convert
 
 #: Values of at most this many elements stay in their slots: dropping them costs more than keeping them.
@@ -335,7 +336,7 @@ def _in_anf(function: Function) -> Expr:
     """A function's body in A-normal form."""
     if function.body is None:
         raise Trap("R0409", "an external function has no body to evaluate", function)
-    anf = convert(function, let_results=False, enter_primitive=True)
+    anf = convert(extents_as_operands(function), let_results=False, enter_primitive=True)
     assert isinstance(anf, Function)
     return anf.body
 

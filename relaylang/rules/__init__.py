@@ -13,7 +13,8 @@ stand in `relaylang.passes`. Facts about an operator itself are traits of its re
 | `scale_folding`, `padding`, `atrous` | FoldScaleAxis; FoldExplicitPadding; FlattenAtrousConv |
 | `inference`, `fast_math`, `div_to_mul` | SimplifyInference; FastMath; DivToMul |
 | `decompositions` | operators as others, for backends and exporters |
-| `dynamic_to_static`, `joining`, `splitting` | DynamicToStatic; CombineParallel...; SplitArgs |
+| `dynamic_to_static`, `static_to_dynamic` | DynamicToStatic; names in attributes, as operands |
+| `joining`, `splitting` | CombineParallel...; SplitArgs |
 | `placement` | PlanDevices |
 | `sparse` | weights in blocks |
 | `quantization` | QuantizePartition, QuantizeAnnotate, QuantizeRealize: a table each |

@@ -15,6 +15,7 @@ from relaylang.backends.vm.regions import STATIC, alone
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Constant, Constructor, Expr, Function, GlobalVar, IRModule, Let, TensorType, post_order, rewrite
 from relaylang.ir.typed import retype, typed
+from relaylang.passes.normal_forms.extents_as_operands import extents_as_operands
 from relaylang.passes.normal_forms.to_a_normal_form import convert
 from relaylang.runtime.external import find
 from relaylang.runtime.vm.program import Packed, Spec
@@ -86,7 +87,7 @@ class Pool:
                 raise unsupported(f"@{name.name_hint} has no body", function)
             self.numbers[name] = len(self.codes)
             code = self.code(f"@{name.name_hint}", function)
-            anf = convert(self._lifted(function), let_results=False, enter_primitive=True)
+            anf = convert(self._lifted(extents_as_operands(function)), let_results=False, enter_primitive=True)
             assert isinstance(anf, Function)
             self.waiting.append((anf, code))
         return self.numbers[name]

@@ -25,6 +25,7 @@ from relaylang.frontends.common import (
     external,
     failure,
     finish,
+    name_extents,
     no_model,
     value_for,
 )
@@ -33,7 +34,7 @@ from relaylang.frontends.keras.calls import Call, Ref, calls_of, found, outputs_
 from relaylang.frontends.keras.live import is_live, live_model
 from relaylang.frontends.keras.node import Node, Tensor, policy
 from relaylang.frontends.keras.reader import Model, read_model
-from relaylang.frontends.keras.spec import DEEPEST, Path, Spec
+from relaylang.frontends.keras.spec import BATCH, DEEPEST, Path, Spec, input_shape
 from relaylang.frontends.keras.table import REFUSED, table
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.ir import ANY, Expr, TensorType, Var, rewrite
@@ -105,7 +106,9 @@ class Importer:
         """The program. Raises `RelayError` with everything that is wrong."""
         spec = self.model.spec
         entries = _inputs_of(spec)
-        check_names(self.file, self.options, [name for name, _ in entries])
+        extents = {name: [BATCH if n == 0 and d is ANY else "" for n, d in enumerate(input_shape(x) or ())] for name, x in entries}
+        name_extents(self.builder, extents)
+        check_names(self.file, self.options, extents, (), self.builder.extents)
         tensors, inputs = [], []
         for name, entry in entries:
             value = self._input(name, entry)
@@ -136,7 +139,7 @@ class Importer:
 
     def _input(self, name: str, entry: Spec) -> Expr:
         b = self.builder
-        stated = _input_shape(entry)
+        stated = input_shape(entry)
         if self.turned and stated is not None and len(stated) == 4:
             stated = tuple(stated[i] for i in (0, 3, 1, 2))
         dtype = self.options.dtypes.get(name) or policy(entry.config.get("dtype") or entry.config.get("input_dtype"))
@@ -144,6 +147,8 @@ class Importer:
         shape = self.options.shapes.get(name)
         if shape is not None and stated is not None:
             check_axes(self.file, name, stated, shape)
+        if stated and stated[0] is ANY:
+            stated = b.extents.named(BATCH), *stated[1:]
         shape = stated if shape is None else tuple(shape)
         if shape is None:
             raise damaged(self.file, f"the input {name[:60]!r} has no shape", f"--shape {name}=1x224x224x3 gives it")
@@ -457,23 +462,9 @@ def _inputs_of(spec: Spec) -> list[tuple[str, Spec]]:
         return [(f"{first.name}_input" if first.is_sequential else name, entry) for name, entry in inner]
     config = dict(first.config)
     shape = spec.config.get("build_input_shape")
-    if _input_shape(first) is None and shape is not None:
+    if input_shape(first) is None and shape is not None:
         config["batch_input_shape"] = shape
     return [(f"{first.name}_input", Spec("InputLayer", first.name, config, file=spec.file))]
-
-
-def _input_shape(entry: Spec) -> tuple[Any, ...] | None:
-    """The extents that a layer states for its operand, `?` for unknown ones; None where it states none."""
-    for key in ("batch_shape", "batch_input_shape"):
-        shape = entry.config.get(key)
-        if isinstance(shape, Mapping):
-            shape = shape.get("items", shape.get("config"))
-        if isinstance(shape, (list, tuple)):
-            return tuple([d if isinstance(d, int) and not isinstance(d, bool) and d >= 0 else ANY for d in shape])
-    own = entry.config.get("input_shape")
-    if isinstance(own, (list, tuple)):
-        return (ANY, *[d if isinstance(d, int) and not isinstance(d, bool) and d >= 0 else ANY for d in own])
-    return None
 
 
 def import_keras(model: Any, options: Options = DEFAULTS, file: str = "", pictures_first: bool = False) -> Imported:

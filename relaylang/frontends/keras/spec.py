@@ -10,6 +10,7 @@ from typing import Any
 
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.keras.upgrade import upgraded
+from relaylang.ir import ANY
 
 #: The place of a layer's weights, in the words of Keras 3: ("layers", "dense_1").
 Path = tuple[str, ...]
@@ -17,6 +18,8 @@ Path = tuple[str, ...]
 _TYPED = frozenset(("Cast", "Cumprod", "Cumsum", "FullLike", "MultiHot", "OneHot", "OnesLike", "Prod", "SaturateCast", "ZerosLike"))
 #: Models contain models this deep.
 DEEPEST = 32
+#: The extent of axis 0 that a file leaves open: one for all inputs of a model.
+BATCH = "batch"
 _FUNCTIONAL = frozenset(("Functional", "Model", "Network"))
 
 
@@ -104,6 +107,20 @@ class Spec:
                 yield f"cells/{name}_{count}" if count else f"cells/{name}", inner
 
 
+def input_shape(entry: Spec) -> tuple[Any, ...] | None:
+    """The extents that a layer states for its operand, `?` for unknown ones; None where it states none."""
+    for key in ("batch_shape", "batch_input_shape"):
+        shape = entry.config.get(key)
+        if isinstance(shape, Mapping):
+            shape = shape.get("items", shape.get("config"))
+        if isinstance(shape, (list, tuple)):
+            return tuple([d if isinstance(d, int) and not isinstance(d, bool) and d >= 0 else ANY for d in shape])
+    own = entry.config.get("input_shape")
+    if isinstance(own, (list, tuple)):
+        return (ANY, *[d if isinstance(d, int) and not isinstance(d, bool) and d >= 0 else ANY for d in own])
+    return None
+
+
 def snake(name: str) -> str:
     """A class's name in small letters, as Keras writes it: `Conv2DTranspose` is `conv2d_transpose`."""
     plain = re.sub(r"\W+", "", name)
@@ -143,4 +160,4 @@ def model_spec(entry: Any, version: str, file: str) -> Spec:
     return spec
 
 
-__all__ = ["DEEPEST", "Path", "Spec", "layer_spec", "model_spec", "snake"]
+__all__ = ["BATCH", "DEEPEST", "Path", "Spec", "input_shape", "layer_spec", "model_spec", "snake"]

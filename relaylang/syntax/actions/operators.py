@@ -9,7 +9,7 @@ from typing import Any as AnyValue
 from relaylang.diagnostics import Fix, did_you_mean, error
 from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Call, Expr, MetaRef, RawAttrs
-from relaylang.ir.types import Type
+from relaylang.ir.types import Type, TypeVar
 from relaylang.ops import OPS
 from relaylang.ops.record import AttrError, AttrField, Op, coerce
 from relaylang.syntax.actions.attributes import WRONG, AttributeActions, Pair
@@ -29,6 +29,12 @@ _AS_TODAY: set[tuple[Op | OldOp, int, str, Version | None]] = set()
 
 #: Takes note of an earlier spelling: the row, today's call, the number of arguments, the attributes' tokens, the call's tokens.
 OldCall = Callable[[Spelling, Call, int, list[int], int, int], None]
+
+
+def _has_name(pair: Pair) -> bool:
+    """Whether an attribute has an extent's name, which stands for another extent in each function."""
+    values = pair.value if pair.value.__class__ is tuple else (pair.value,)
+    return any([isinstance(d, TypeVar) for d in values])
 
 
 class OperatorCalls:
@@ -72,8 +78,9 @@ class OperatorCalls:
                 attrs = ATTRS.get(key)
                 if attrs is None:
                     before = self.reports.said.errors
-                    attrs = self._attrs(callee, self.attributes.flatten(items)[0] if pairs is None else pairs, at)
-                    if before == self.reports.said.errors and len(key[1]) < 1000:
+                    pairs = self.attributes.flatten(items)[0] if pairs is None else pairs
+                    attrs = self._attrs(callee, pairs, at)
+                    if before == self.reports.said.errors and len(key[1]) < 1000 and not any(map(_has_name, pairs)):
                         if len(ATTRS) > _KEPT:
                             ATTRS.clear()
                         ATTRS[key] = attrs

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 import relaylang as relay
+from relaylang.diagnostics import RelayError
 from relaylang.frontends.keras import import_keras
 from relaylang.frontends.options import Options
 from relaylang.interpreter.evaluate import Evaluator
@@ -69,6 +72,36 @@ def test_shapes_and_values_of_inputs() -> None:
     mod = import_keras(FILES["merges.3.keras"], options).module
     assert [p.name_hint for p in mod["main"].params] == ["given0", "given2"]
     same(called(mod, {k: v for k, v in given.items() if k != "given1"}), wanted)
+
+
+def with_open_batch(name: str) -> bytes:
+    """A recorded archive whose inputs state no batch."""
+    source, target = zipfile.ZipFile(io.BytesIO(FILES[name])), io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for member in source.namelist():
+            data = source.read(member)
+            archive.writestr(member, re.sub(rb'("(?:batch_)?shape": \[)2,', rb"\1null,", data) if member == "config.json" else data)
+    return target.getvalue()
+
+
+@pytest.mark.parametrize(("name", "count"), [("conv2d.3.keras", 1), ("merges.3.keras", 3), ("nested.3.keras", 1)])
+def test_open_batches_have_one_name(name: str, count: int) -> None:
+    given, wanted = results(name)
+    mod = import_keras(with_open_batch(name)).module
+    main = mod["main"]
+    batch = main.type_params[0]
+    assert (batch.name_hint, len(main.type_params), len(main.params)) == ("batch", 1, count)
+    assert all(p.type_annotation.shape[0] is batch for p in main.params)
+    assert structural_equal(relay.parse(mod.astext()), mod)
+    same(called(mod, given), wanted)
+    known = import_keras(with_open_batch(name), Options({"batch": (2,)})).module
+    assert structural_equal(known, import_keras(FILES[name]).module)
+
+
+def test_the_batch_is_one_number() -> None:
+    with pytest.raises(RelayError) as failed:
+        import_keras(with_open_batch("conv2d.3.keras"), Options({"batch": (2, 3)}), file="net.keras")
+    assert failed.value.diagnostics[0].title == "net.keras: batch is an extent, and its number must be one, not (2, 3)"
 
 
 def live(name: str) -> Any:
