@@ -62,9 +62,9 @@ def encode(
     copied: bool = False,
 ) -> Words:
     """The words that build values in order. `keep` gets the arrays that the machine reads in place."""
-    if all([type(v) is np.ndarray and v.ndim and v.flags.carray and v.dtype.isnative for v in values]):
+    if all([isinstance(v, (np.ndarray, np.generic)) and v.flags.carray and v.dtype.isnative for v in values]):
         keep += values
-        return _arrays(values, copied)
+        return _tensors(values, copied)
     heads: list[int] = []
     #: a field's object, -1 for scalars
     targets: list[int] = []
@@ -123,15 +123,19 @@ def encode(
     return Words(objects, np.concatenate([pairs[count:], pairs[:count]]), np.array(sizes, np.int64), count)
 
 
-def _arrays(values: Sequence[np.ndarray], copied: bool) -> Words:
-    """The words of arrays that the machine can read where they lie."""
+def _tensors(values: Sequence[Any], copied: bool) -> Words:
+    """The words of scalars, and of arrays that the machine can read where they lie."""
     heads: list[int] = []
     sizes: list[int] = []
     pairs: list[int] = []
-    for number, array in enumerate(values):
-        heads += (TENSOR, _kind(array.dtype), array.ndim)
-        sizes += (array.nbytes, array.ctypes.data, int(copied), *array.shape)
-        pairs += (TENSOR, number)
+    for value in values:
+        kind = _kind(value.dtype)
+        if value.ndim:
+            pairs += (TENSOR, len(heads) // 3)
+            heads += (TENSOR, kind, value.ndim)
+            sizes += (value.nbytes, value.ctypes.data, int(copied), *value.shape)
+        else:
+            pairs += (kind, int.from_bytes(value.tobytes().ljust(8, b"\0"), "little", signed=True))
     return Words(_words(heads), _words(pairs).reshape(-1, 2), _words(sizes), len(values))
 
 
