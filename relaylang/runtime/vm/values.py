@@ -15,6 +15,8 @@ from relaylang.ir.bulk import gc_paused
 from relaylang.runtime.vm.instructions import DTYPE_NUMBERS, DTYPES
 
 TENSOR, TUPLE, DATA, CLOSURE, CELL = range(32, 37)
+#: Results of up to so many tensors have a short way.
+_FEW = 16
 
 
 class Unknown(TypeError):
@@ -155,8 +157,10 @@ def decode(
     heads: np.ndarray, fields: np.ndarray, sizes: np.ndarray, constructors: Sequence[Constructor], closure: Callable[[int, int], Value]
 ) -> Value:
     """The value that a machine describes in words."""
-    if len(heads) == 3 and len(fields) == 2 and heads[0] == fields[0] == TENSOR:
-        return _array(int(heads[1]), sizes.tolist())
+    if len(heads) <= 3 * _FEW and len(fields) <= 4 * _FEW:
+        kinds = heads[::3].tolist()
+        if kinds.count(TENSOR) == len(kinds) - (kinds[-1:] == [TUPLE]):
+            return _flat(heads.tolist(), fields.tolist(), sizes.tolist())
     pairs = fields.reshape(-1, 2)
     with gc_paused():
         values = _scalars(pairs)
@@ -188,6 +192,21 @@ def decode(
     for cell, place in cells:
         cell.value = objects[pairs[place, 1]] if pairs[place, 0] >= TENSOR else values[place]
     return objects[pairs[-1, 1]] if pairs[-1, 0] >= TENSOR else values[-1]
+
+
+def _flat(heads: Sequence[int], fields: Sequence[int], sizes: Sequence[int]) -> Value:
+    """A scalar, a tensor, or a tuple of scalars and tensors."""
+    objects: list[Value] = []
+    at = 0
+    for kind, tag, count in zip(heads[::3], heads[1::3], heads[2::3]):
+        if kind == TENSOR:
+            objects.append(_array(tag, sizes[at : at + 3 + count]))
+            at += 3 + count
+    values = [
+        objects[word] if kind == TENSOR else bits_scalar(word, DTYPES[kind]) for kind, word in zip(fields[:-2:2], fields[1:-2:2])
+    ]
+    kind, word = fields[-2:]
+    return tuple(values) if kind == TUPLE else objects[word] if kind == TENSOR else bits_scalar(word, DTYPES[kind])
 
 
 def _array(kind: int, sizes: Sequence[int]) -> np.ndarray:
