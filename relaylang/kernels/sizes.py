@@ -127,7 +127,7 @@ class Size(int):
             return True
         if not self.sizes.inferring or (not isinstance(other, Size) and other < 2) or _between(self - other) in (1, -1):
             return False
-        self.sizes.equal.setdefault((str(self), str(other)), (self, other))
+        equate(self, other)
         return True
 
     def __ne__(self, other: object) -> bool:
@@ -153,7 +153,7 @@ class Size(int):
             return True
         if not self.sizes.inferring:
             return self.sizes.assume(f"{self} != 0", number_of(self) != 0)
-        self.sizes.equal.setdefault((str(self), "0"), (self, 0))
+        equate(self, 0)
         return False
 
     def __str__(self) -> str:
@@ -258,6 +258,11 @@ def _between(value: int) -> int | None:
     """1 for a size that is always greater than 0, -1 for one that is always less; None for others."""
     low, high = bounds(value)
     return 1 if low is not None and low > 0 else -1 if high is not None and high < 0 else None
+
+
+def equate(one: Size, two: int) -> None:
+    """Take two extents to be equal, which the kernel checks."""
+    one.sizes.equal.setdefault((str(one), str(two)), (one, two))
 
 
 def surely_less(one: int, two: int) -> bool:

@@ -24,6 +24,7 @@ from relaylang.kernels.sizes import (
     at_least,
     bound_of_slice,
     equals,
+    equate,
     has_sizes,
     largest,
     less,
@@ -287,16 +288,36 @@ def _bounded(call: Call) -> Call:
     return Call(call.op, call.args, attrs, (), call.span)
 
 
-def range_type(call: Call, ty: Type | None, elements: Elements) -> TensorType | None:
-    """The type of `arange` between sizes, which had the type `ty`; None for others, and for unknown starts, stops or steps."""
-    if not isinstance(call.op, Op) or call.op.name != "arange":
-        return None
+def type_of_sizes(call: Call, ty: Type | None, elements: Elements) -> TensorType | None:
+    """The type of a call that had the type `ty`, where sizes need another rule than numbers; None for all other calls.
+
+    `arange` may count between sizes, and `squeeze` takes away sizes, which must be 1.
+    """
+    assert isinstance(call.op, Op)
+    rule = _TYPES.get(call.op.name)
+    shape = rule(call, elements) if rule is not None else None
+    return TensorType(shape, ty.dtype) if shape is not None and isinstance(ty, TensorType) else None
+
+
+def _range(call: Call, elements: Elements) -> list[int] | None:
+    """The extent of `arange`; None for unknown starts, stops or steps."""
     values = [elements.of(a) for a in call.args]
     if any(v is None or v.dtype.kind == "f" for v in values):
         return None
     start, stop, step = (v.item() for v in values if v is not None)
     if isinstance(step, Size) or not step:
         return None
-    count = -((start - stop) // step) if step > 0 else -((stop - start) // -step)
-    assert isinstance(ty, TensorType)
-    return TensorType((count,), ty.dtype)
+    return [-((start - stop) // step) if step > 0 else -((stop - start) // -step)]
+
+
+def _squeezed(call: Call, elements: Elements) -> list[int] | None:
+    """The extents that `squeeze` leaves; None where it takes none away that is a size."""
+    shape: list[int] = list(call.args[0].checked_type.shape)  # type: ignore[union-attr]
+    away = {axis % len(shape) for axis in call.attrs.axis or ()}
+    sizes = [shape[axis] for axis in away if isinstance(shape[axis], Size)]
+    for size in sizes:
+        equate(size, 1)  # type: ignore[arg-type]
+    return [d for axis, d in enumerate(shape) if axis not in away] if sizes else None
+
+
+_TYPES: Mapping[str, Callable[[Call, Elements], list[int] | None]] = {"arange": _range, "squeeze": _squeezed}

@@ -198,12 +198,14 @@ class Operands:
             return
         if self._emitted(region):
             return
-        ways = self._ways_alone(region)
+        ways, whys = self._ways_alone(region)
         # Calls that cannot be compiled as one may be compiled one by one.
         apart = all(r == region.ways for r in ways.values())
         if len(ways) > 1:
             region.results = {}
             for part in _parts(region, ways, apart):
+                if not part.ways:
+                    part.why = whys.get(next(iter(part.members)), "")
                 self._emit(part)
                 region.results.update(part.results or {})
         else:
@@ -251,15 +253,15 @@ class Operands:
             self.code.emit("InvokePacked", *operands, *[("d", t.number) for t in targets], node=last)
         return True
 
-    def _ways_alone(self, region: Region) -> dict[Var, frozenset[str]]:
-        """The ways in which each call of a region can be compiled on its own."""
+    def _ways_alone(self, region: Region) -> tuple[dict[Var, frozenset[str]], dict[Var, str]]:
+        """The ways in which each call of a region can be compiled on its own, and why others have none."""
         calls = {variable: alone(node) for variable, node in region.members.items() if isinstance(node, Call)}
         if len(calls) == 1:
-            return dict.fromkeys(calls, region.ways)
-        return {
-            v: frozenset(w for w in region.ways if isinstance(self.pool.lower(m, frozenset({w})), RegionCode))
-            for v, m in calls.items()
-        }
+            return dict.fromkeys(calls, region.ways), {}
+        codes = {v: {w: self.pool.lower(m, frozenset({w})) for w in sorted(region.ways)} for v, m in calls.items()}
+        ways = {v: frozenset(w for w, code in each.items() if isinstance(code, RegionCode)) for v, each in codes.items()}
+        whys = {v: code.why for v, each in codes.items() for code in each.values() if isinstance(code, NoCode)}
+        return ways, whys
 
 
 def _is_view(node: Expr, numbers: Sequence[int]) -> bool:

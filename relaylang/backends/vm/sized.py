@@ -15,7 +15,7 @@ from relaylang.backends.cpu.pipeline import lower_module
 from relaylang.backends.cpu.program import Program
 from relaylang.backends.cpu.turns import MOST as MOST_TURNS
 from relaylang.backends.cpu.turns import LoopOp
-from relaylang.backends.vm.elements import LEAST, Elements, range_type, static_form, the_larger
+from relaylang.backends.vm.elements import LEAST, Elements, static_form, the_larger, type_of_sizes
 from relaylang.backends.vm.loops import OpenLoop, with_open_loops
 from relaylang.diagnostics import RelayError, error
 from relaylang.diagnostics.source import Span
@@ -230,7 +230,7 @@ def _anew(node: Expr, values: Mapping[int, Expr], elements: Elements, typer: Cal
             static = static_form(call, elements)
             if static is None:
                 raise RelayError(error("R0634", f"{op.name}: extents of its result are not known before the program runs", node.span))
-            typed(static, range_type(static, node.checked_type, elements))
+            typed(static, type_of_sizes(static, node.checked_type, elements))
             return static if static.checked_type is not None else typer.give(static)
         case Tuple(fields):
             return typed_tuple([values[id(f)] for f in fields], node.span)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -190,7 +190,7 @@ class VMExecutable(Artifact):
         time_limit: float | None = None,
     ) -> Value:
         function = self.function(name)
-        known = None if named else _form((name, *args))
+        known = None if named else _form(name, args)
         values = list(args) if known in self._fitting else bind_arguments(function, args, named or {}, f"@{name}")
         machine = self.loaded.machine()
         machine.measure(spent)
@@ -198,7 +198,8 @@ class VMExecutable(Artifact):
             value = machine.call(
                 self.program.entries[name], values, threads=threads or self.threads, limit=memory_limit, seconds=time_limit
             )
-            if (form := known and _form((known, value))) not in self._fitting:
+            fields = value if type(value) is tuple else (value,)
+            if (form := known and _form((known, type(value)), fields)) not in self._fitting:
                 value = checked_result(function, values, value, f"@{name}")
                 self._remember(known, form)
             return value
@@ -214,12 +215,11 @@ class VMExecutable(Artifact):
         self._fitting.update(form for form in forms if form is not None)
 
 
-def _form(values: Sequence[Any]) -> tuple[Any, ...] | None:
-    """The first value, and the shapes and element types of arrays; None where another value is no array with axes."""
-    first, *arrays = values
-    if not all([type(a) is np.ndarray and a.ndim for a in arrays]):
+def _form(head: Hashable, values: Sequence[Any]) -> tuple[Hashable, ...] | None:
+    """The head, and the shapes and element types of arrays; None where a value is no array."""
+    if not all([type(a) is np.ndarray for a in values]):
         return None
-    return first, *[(a.shape, a.dtype) for a in arrays]
+    return head, *[(a.shape, a.dtype) for a in values]
 
 
 def load(path: str | os.PathLike[str], threads: int | None = None) -> VMExecutable:

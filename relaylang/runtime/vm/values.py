@@ -15,6 +15,8 @@ from relaylang.ir.bulk import gc_paused
 from relaylang.runtime.vm.instructions import DTYPE_NUMBERS, DTYPES
 
 TENSOR, TUPLE, DATA, CLOSURE, CELL = range(32, 37)
+#: Results of up to so many tensors have a short way.
+_FEW = 16
 
 
 class Unknown(TypeError):
@@ -62,9 +64,9 @@ def encode(
     copied: bool = False,
 ) -> Words:
     """The words that build values in order. `keep` gets the arrays that the machine reads in place."""
-    if all([type(v) is np.ndarray and v.ndim and v.flags.carray and v.dtype.isnative for v in values]):
+    if all([isinstance(v, (np.ndarray, np.generic)) and v.flags.carray and v.dtype.isnative for v in values]):
         keep += values
-        return _arrays(values, copied)
+        return _tensors(values, copied)
     heads: list[int] = []
     #: a field's object, -1 for scalars
     targets: list[int] = []
@@ -123,15 +125,19 @@ def encode(
     return Words(objects, np.concatenate([pairs[count:], pairs[:count]]), np.array(sizes, np.int64), count)
 
 
-def _arrays(values: Sequence[np.ndarray], copied: bool) -> Words:
-    """The words of arrays that the machine can read where they lie."""
+def _tensors(values: Sequence[Any], copied: bool) -> Words:
+    """The words of scalars, and of arrays that the machine can read where they lie."""
     heads: list[int] = []
     sizes: list[int] = []
     pairs: list[int] = []
-    for number, array in enumerate(values):
-        heads += (TENSOR, _kind(array.dtype), array.ndim)
-        sizes += (array.nbytes, array.ctypes.data, int(copied), *array.shape)
-        pairs += (TENSOR, number)
+    for value in values:
+        kind = _kind(value.dtype)
+        if value.ndim:
+            pairs += (TENSOR, len(heads) // 3)
+            heads += (TENSOR, kind, value.ndim)
+            sizes += (value.nbytes, value.ctypes.data, int(copied), *value.shape)
+        else:
+            pairs += (kind, int.from_bytes(value.tobytes().ljust(8, b"\0"), "little", signed=True))
     return Words(_words(heads), _words(pairs).reshape(-1, 2), _words(sizes), len(values))
 
 
@@ -151,8 +157,10 @@ def decode(
     heads: np.ndarray, fields: np.ndarray, sizes: np.ndarray, constructors: Sequence[Constructor], closure: Callable[[int, int], Value]
 ) -> Value:
     """The value that a machine describes in words."""
-    if len(heads) == 3 and len(fields) == 2 and heads[0] == fields[0] == TENSOR:
-        return _array(int(heads[1]), sizes.tolist())
+    if len(heads) <= 3 * _FEW and len(fields) <= 4 * _FEW:
+        kinds = heads[::3].tolist()
+        if kinds.count(TENSOR) == len(kinds) - (kinds[-1:] == [TUPLE]):
+            return _flat(heads.tolist(), fields.tolist(), sizes.tolist())
     pairs = fields.reshape(-1, 2)
     with gc_paused():
         values = _scalars(pairs)
@@ -184,6 +192,21 @@ def decode(
     for cell, place in cells:
         cell.value = objects[pairs[place, 1]] if pairs[place, 0] >= TENSOR else values[place]
     return objects[pairs[-1, 1]] if pairs[-1, 0] >= TENSOR else values[-1]
+
+
+def _flat(heads: Sequence[int], fields: Sequence[int], sizes: Sequence[int]) -> Value:
+    """A scalar, a tensor, or a tuple of scalars and tensors."""
+    objects: list[Value] = []
+    at = 0
+    for kind, tag, count in zip(heads[::3], heads[1::3], heads[2::3]):
+        if kind == TENSOR:
+            objects.append(_array(tag, sizes[at : at + 3 + count]))
+            at += 3 + count
+    values = [
+        objects[word] if kind == TENSOR else bits_scalar(word, DTYPES[kind]) for kind, word in zip(fields[:-2:2], fields[1:-2:2])
+    ]
+    kind, word = fields[-2:]
+    return tuple(values) if kind == TUPLE else objects[word] if kind == TENSOR else bits_scalar(word, DTYPES[kind])
 
 
 def _array(kind: int, sizes: Sequence[int]) -> np.ndarray:

@@ -199,6 +199,25 @@ def test_calls_that_fit_are_checked_once_and_others_each_time() -> None:
         assert failed.value.diagnostics[0].code == "R0401"
 
 
+def test_calls_with_scalars_and_results_of_tuples_are_checked_once_and_others_each_time() -> None:
+    text = """
+    def @main[b](%x: Tensor[(b, 4), float32], %n: int64, %y: Tensor[(b, 4), float32]) {
+      (add(%x, %y), %n, multiply(%x, cast(%n, dtype="float32")))
+    }"""
+    executable = compile_vm(module(text))
+    x, y, z = zeros((2, 4), (2, 4), (3, 4))
+    for n in (3, np.int64(-7), np.array(1 << 62), np.array([5, 6])[1, ...]):
+        for one in (x + 1, z + 1):
+            total, count, product = executable.run(one, n, one)
+            np.testing.assert_array_equal(total, one + one)
+            assert (count.dtype, count.shape, count.item()) == (np.int64, (), int(n))
+            np.testing.assert_array_equal(product, one * np.float32(n))
+        for wrong in ((x, n, z), (x, np.int32(n % 9), y), (x, x, y), (x, np.array([3]), y), (x, np.float64(n), y)):
+            with pytest.raises(RelayError) as failed:
+                executable.run(*wrong)
+            assert failed.value.diagnostics[0].code == "R0402"
+
+
 def test_a_result_is_checked_for_each_of_its_forms() -> None:
     text = "def @main(%x: Tensor[(?, ?), float32])\n  -> Tensor[(3, ?), float32] { nn.relu(%x) }"
     executable = compile_vm(module(text))

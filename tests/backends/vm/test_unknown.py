@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from relaylang.backends.cpu.lower import lowered
-from relaylang.backends.vm import compile_vm
-from relaylang.diagnostics import RelayError
+from relaylang.backends.vm import compile_vm, kernels
+from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter import evaluate
-from relaylang.ir import ANY, Call, Expr, Function, GlobalVar, IRModule, TensorType, Var
+from relaylang.ir import ANY, Call, Expr, Function, GlobalVar, IRModule, TensorType, Var, post_order
 from relaylang.ir.binding import bind_params
 from relaylang.kernels.dtypes import CTYPES
+from relaylang.ops import get
 from relaylang.ops.build import op_call
 from relaylang.rules.slices import RULES
 from relaylang.runtime.vm.executable import VMExecutable, loads
@@ -377,3 +378,47 @@ def test_an_axis_without_padding_may_have_one_element(pad: str) -> None:
     executable = loaded(mod)
     for shape in ((1, 5), (3, 4)):
         assert_compiled(executable, mod, np.random.default_rng(0).standard_normal(shape).astype("float32"))
+
+
+@pytest.mark.parametrize("axes", ["[-1]", "[0, 2]"])
+def test_axes_that_squeeze_takes_away_must_be_1(axes: str) -> None:
+    mod = module(f"def @main(%x: Tensor[(?, 4, ?), float32]) {{ tanh(squeeze(nn.relu(%x), axis={axes})) }}")
+    executable = compile_vm(mod)
+    assert_compiled(executable, mod, np.linspace(-1, 1, 4, dtype="float32").reshape(1, 4, 1))
+    if axes == "[-1]":
+        assert_compiled(executable, mod, np.linspace(-1, 1, 12, dtype="float32").reshape(3, 4, 1))
+    wrong = np.ones((1, 4, 2), "float32")
+    with pytest.raises(RelayError) as ours:
+        executable.run(wrong)
+    with pytest.raises(RelayError) as theirs:
+        evaluate(mod, wrong)
+    assert ours.value.diagnostics[0].title == theirs.value.diagnostics[0].title
+    assert [f.why for f in executable.fallbacks()] == ["x0 (1, 4, 2): the code is for x0.shape[2] == 1"]
+
+
+def test_a_call_among_others_says_why_it_has_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = kernels.sized
+
+    def refusing(mod: IRModule, *others: Any) -> Any:
+        if any(isinstance(node, Call) and node.op is get("tanh") for node in post_order(mod["main"].body)):
+            raise RelayError(error("R0634", "tanh is refused"))
+        return real(mod, *others)
+
+    monkeypatch.setattr(kernels, "sized", refusing)
+    mod = module("def @main(%x: Tensor[(?, ?), float32]) { nn.relu(tanh(nn.relu(%x))) }")
+    executable = compile_vm(mod)
+    x = np.ones((2, 3), "float32")
+    assert_same(executable.run(x), evaluate(mod, x))
+    assert [(f.calls, f.why) for f in executable.fallbacks()] == [(1, "tanh is refused")]
+
+
+def test_results_of_few_and_of_many_tensors() -> None:
+    """Tuples of scalars and tensors, some of them shared, come back whole on the short and on the long way."""
+    for count in (1, 3, 15, 16, 40):
+        fields = ", ".join(['%y, %n, cast(%n, dtype="bool"), %x'] * count)
+        mod = module(f"def @main(%x: Tensor[(?, 2), float16], %n: int64) {{ let %y = nn.relu(%x); ({fields}) }}")
+        x, n = np.array([[-1, 2], [3, -4]], "float16"), np.array(-(1 << 40))
+        result, wanted = compile_vm(mod).run(x, n), evaluate(mod, x, n)
+        assert_same(result, wanted)
+        assert [np.asarray(v).dtype for v in result] == [np.asarray(v).dtype for v in wanted]
+        assert result[0] is result[-4 if count > 1 else 0]
