@@ -34,7 +34,7 @@ _Terms = Mapping[tuple[str, ...], int]
 class Sizes:
     """The sizes of one kernel: `size0`, `size1`, ..., and the extents that it takes to be equal."""
 
-    def __init__(self, numbers: Sequence[int]) -> None:
+    def __init__(self, numbers: Sequence[int], least: int = 1) -> None:
         self.inferring = False
         self.equal: dict[tuple[str, str], tuple[int, int]] = {}
         #: answers that hold of the numbers, as C
@@ -45,7 +45,7 @@ class Sizes:
         self.usual: dict[str, int] = {}
         #: of each atom: the numbers of the sizes that it is made of
         self.made_of = {f"size{n}": frozenset({n}) for n in range(len(numbers))}
-        self.sizes = [self.atom(f"size{n}", 1, MOST, number, _USUAL) for n, number in enumerate(numbers)]
+        self.sizes = [self.atom(f"size{n}", least, MOST, number, _USUAL) for n, number in enumerate(numbers)]
 
     def another(self, number: int, low: int) -> Size:
         """One more size, of at least `low`."""
@@ -125,8 +125,11 @@ class Size(int):
             return NotImplemented
         if self.terms == _terms(other):
             return True
-        if not self.sizes.inferring or (not isinstance(other, Size) and other < 2) or _between(self - other) in (1, -1):
+        if not self.sizes.inferring or _between(self - other) in (1, -1):
             return False
+        if not isinstance(other, Size) and other < 2:
+            # Code for any extent is right for 1, too. Types of no elements may be others.
+            return other == 0 and self.sizes.assume(f"{self} == 0", False)
         equate(self, other)
         return True
 

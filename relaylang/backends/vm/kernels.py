@@ -13,7 +13,7 @@ from relaylang.backends.cpu.origin import calls_of
 from relaylang.backends.cpu.pipeline import lower_module
 from relaylang.backends.cpu.program import Program, Site
 from relaylang.backends.vm.regions import SIZED, SLICES, STATIC
-from relaylang.backends.vm.sized import sized
+from relaylang.backends.vm.sized import Empty, sized
 from relaylang.backends.vm.slices import of_slices, slices_of
 from relaylang.diagnostics import RelayError
 from relaylang.ir import Call, IRModule, post_order
@@ -35,13 +35,15 @@ class Shapes:
 
     `d[0]`, `d[1]`, ... are the extents of all inputs, one after the other, and `x[0]`, ... their elements. `sizes` has a
     value for `size0`, `size1`, ..., which the kernels read. Without one of the `checks` the kernels are not for these
-    extents. `extents` has those of the results, by `size0`, ...; `arena` is the kernels' memory in bytes.
+    extents. `extents` has those of the results, by `size0`, ...; `arena` is the kernels' memory in bytes. Where all of `empty`
+    holds in place of the checks, the results have no elements, and the kernels need not run.
     """
 
     sizes: tuple[str, ...]
     checks: tuple[str, ...]
     extents: tuple[str, ...]
     arena: str
+    empty: Empty | None = None
 
     def conditions(self, takes: Sequence[Spec]) -> tuple[str, ...]:
         """The checks in terms of the inputs `x0`, `x1`, ..., which have the types `takes`."""
@@ -96,9 +98,9 @@ def _sized(module: IRModule, isa: Isa, calls: Calls) -> RegionCode | None:
     sized_code = sized(module, isa, calls)
     if sized_code is None:
         return None
-    return RegionCode(
-        sized_code.program, Shapes(sized_code.sizes, sized_code.checks, sized_code.extents, str(sized_code.program.arena_bytes))
-    )
+    arena = str(sized_code.program.arena_bytes)
+    shapes = Shapes(sized_code.sizes, sized_code.checks, sized_code.extents, arena, sized_code.empty)
+    return RegionCode(sized_code.program, shapes)
 
 
 _LOWER: Mapping[str, Callable[[IRModule, Isa, Calls], RegionCode | None]] = {STATIC: _static, SLICES: _slices, SIZED: _sized}

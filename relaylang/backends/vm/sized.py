@@ -17,6 +17,7 @@ from relaylang.backends.cpu.turns import MOST as MOST_TURNS
 from relaylang.backends.cpu.turns import LoopOp
 from relaylang.backends.vm.elements import LEAST, Elements, static_form, the_larger, type_of_sizes
 from relaylang.backends.vm.loops import OpenLoop, with_open_loops
+from relaylang.backends.vm.regions import tensors_of
 from relaylang.diagnostics import RelayError, error
 from relaylang.diagnostics.source import Span
 from relaylang.ir import (
@@ -36,7 +37,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.typed import retype, typed, typed_field, typed_tuple, typed_var
 from relaylang.kernels.dtypes import CTYPES
-from relaylang.kernels.sizes import MOST, Sizes, bounds, largest, without_common
+from relaylang.kernels.sizes import MOST, Sizes, bounds, has_sizes, largest, without_common
 from relaylang.ops.record import Op
 from relaylang.typing.incremental import CallTyper
 
@@ -77,13 +78,23 @@ _ROUNDS = 4
 
 @dataclass
 class Sized:
-    """The kernels of a region. `sizes` are the sizes as C, `extents` those of the results."""
+    """The kernels of a region. `sizes` are the sizes as C, `extents` those of the results. `empty` is for results without elements."""
 
     program: Program
     sizes: tuple[str, ...]
     checks: tuple[str, ...]
     extents: tuple[str, ...]
     text: str
+    empty: Empty | None = None
+
+
+@dataclass
+class Empty:
+    """When the results of a region have no elements, so that no kernel needs to run; as C."""
+
+    sizes: tuple[str, ...]
+    checks: tuple[str, ...]
+    extents: tuple[str, ...]
 
 
 def sized(module: IRModule, isa: Isa, calls: Calls) -> Sized | None:
@@ -96,7 +107,40 @@ def sized(module: IRModule, isa: Isa, calls: Calls) -> Sized | None:
     candidates = [_for_numbers(module, isa, calls, numbers) for numbers in _NUMBERS]
     if candidates[0] is None or candidates[1] is None or candidates[0].text != candidates[1].text:
         return None
+    if not candidates[0].program.may_fail:
+        candidates[0].empty = _empty(module)
     return candidates[0]
+
+
+def _empty(module: IRModule) -> Empty | None:
+    """When no call that reads unknown extents has elements to compute. None where this cannot be, or is not known."""
+    try:
+        one, two = (_empty_for(module, numbers) for numbers in _NUMBERS)
+    except RelayError:
+        return None
+    return one if one == two else None
+
+
+def _empty_for(module: IRModule, numbers: Sequence[int]) -> Empty | None:
+    inputs, typed_mod = _inferred(module, numbers, 0)
+    body = typed_mod["main"].body
+    calls = [node for node in post_order(body) if isinstance(node, Call)]
+    without: dict[str, None] = {}
+    for call in calls:
+        results = tensors_of(call.checked_type) or ()
+        if not any(has_sizes(t.shape) for x in (call, *call.args) for t in tensors_of(x.checked_type) or ()):  # type: ignore[arg-type]
+            continue
+        if isinstance(call.op, OpenLoop) or not results or not all(has_sizes(t.shape) for t in results):  # type: ignore[arg-type]
+            return None
+        without.update((" || ".join(f"{d} == 0" for d in t.shape), None) for t in results)
+    assert isinstance(body, Tuple)
+    extents = [d for f in body.fields for d in f.checked_type.shape]  # type: ignore[union-attr]
+    if not all(has_sizes(f.checked_type.shape) for f in body.fields):  # type: ignore[union-attr]
+        return None
+    # What is assumed guards the quotients behind it.
+    checks = [*inputs.checks(), *inputs.sizes.assumed, *(f"{d} >= 0" for d in dict.fromkeys(extents))]
+    checks += [*(f"{a} == {b}" for a, b in inputs.sizes.equal.values()), *without]
+    return Empty(tuple(inputs.texts), tuple(checks), tuple(map(str, extents)))
 
 
 class _Inputs:
@@ -105,16 +149,16 @@ class _Inputs:
     `stands` are what the sizes stand for: others, or numbers, which they must equal.
     """
 
-    def __init__(self, function: Function, numbers: Sequence[int]) -> None:
+    def __init__(self, function: Function, numbers: Sequence[int], least: int) -> None:
         self.function = function
         self.numbers = numbers
         places = [n for n, d in enumerate(d for p in function.params for d in p.checked_type.shape) if not isinstance(d, int)]  # type: ignore[union-attr]
         self.texts = [f"d[{n}]" for n in places]
-        self.sizes = Sizes(numbers[: len(places)])
+        self.sizes = Sizes(numbers[: len(places)], least)
         self.stands: list[int] = [*self.sizes.sizes]
         self._places: dict[tuple[int, int], int] = {}
         ops = [node.op for node in post_order(function.body) if isinstance(node, Call) and isinstance(node.op, Op)]
-        self._least = min([1, *(0 if isinstance(op, OpenLoop) else LEAST.get(op.name, 1) for op in ops)])
+        self._least = min([least, *(0 if isinstance(op, OpenLoop) else LEAST.get(op.name, 1) for op in ops)])
 
     def element(self, param: int, place: int) -> int:
         """An element of an input as a size."""
@@ -138,17 +182,23 @@ class _Inputs:
         return [*conditions, *(f"size{n} <= {MOST}L" for n in self._places.values())]
 
 
-def _for_numbers(module: IRModule, isa: Isa, calls: Calls, numbers: Sequence[int]) -> Sized | None:
-    inputs = _Inputs(module["main"], numbers)
-    if len(inputs.texts) > len(numbers):
-        return None
-    sizes = inputs.sizes
+def _inferred(module: IRModule, numbers: Sequence[int], least: int) -> tuple[_Inputs, IRModule]:
+    """The region with sizes of at least `least` for its unknown extents. Extents that must be equal are one."""
+    inputs = _Inputs(module["main"], numbers, least)
     for _ in range(_ROUNDS):
         typed_mod = _typed(inputs)
-        merged = _merged(sizes, inputs.stands)
+        merged = _merged(inputs.sizes, inputs.stands)
         if merged == inputs.stands:
             break
         inputs.stands = merged
+    return inputs, typed_mod
+
+
+def _for_numbers(module: IRModule, isa: Isa, calls: Calls, numbers: Sequence[int]) -> Sized | None:
+    if sum(not isinstance(d, int) for p in module["main"].params for d in p.checked_type.shape) > len(numbers):  # type: ignore[union-attr]
+        return None
+    inputs, typed_mod = _inferred(module, numbers, 1)
+    sizes = inputs.sizes
     checks = inputs.checks()
     program = lower_module(typed_mod, "main", [], isa, None, calls)
     body = typed_mod["main"].body

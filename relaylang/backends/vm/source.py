@@ -59,12 +59,23 @@ def _batch(number: int, inputs: int, steps: Sequence[int], status: int | None) -
 
 def _shapes(number: int, shapes: Shapes) -> str:
     """A function that computes a region's memory, sizes and results' extents (`o`) from its inputs' extents (`d`) and elements
-    (`x`). It returns 0, or the number of the check that fails, counted from 1."""
-    lines = [f"const int64_t size{n} = {text};" for n, text in enumerate(shapes.sizes)]
-    lines += [f"if (!({check})) return {n};" for n, check in enumerate(shapes.checks, 1)]
-    values = [shapes.arena, *[f"size{n}" for n in range(len(shapes.sizes))], *shapes.extents]
-    lines += [*[f"o[{n}] = {text};" for n, text in enumerate(values)], "return 0;"]
-    return "\n  ".join([f"static int shapes_{number}(const int64_t* d, const void* const* x, int64_t* o) {{", *lines]) + "\n}"
+    (`x`). It returns 0, or the number of the check that fails, counted from 1; -1 where the results have no elements."""
+    empty, count = shapes.empty, len(shapes.sizes)
+    arguments = "(const int64_t* d, const void* const* x, int64_t* o)"
+    lines = []
+    if empty is not None:
+        lines += [f"static int empty_{number}{arguments} {{", *_definitions(empty.sizes)]
+        lines += [f"  if (!({check})) return 0;" for check in empty.checks]
+        lines += [*(f"  o[{n}] = {text};" for n, text in enumerate(empty.extents, 1 + count)), "  return 1;", "}", ""]
+    lines += [f"static int shapes_{number}{arguments} {{", *_definitions(shapes.sizes)]
+    otherwise = f"empty_{number}(d, x, o) ? -1 : " if empty is not None else ""
+    lines += [f"  if (!({check})) return {otherwise}{n};" for n, check in enumerate(shapes.checks, 1)]
+    values = [shapes.arena, *(f"size{n}" for n in range(count)), *shapes.extents]
+    return "\n".join([*lines, *(f"  o[{n}] = {text};" for n, text in enumerate(values)), "  return 0;", "}"])
+
+
+def _definitions(sizes: Sequence[str]) -> list[str]:
+    return [f"  const int64_t size{n} = {text};" for n, text in enumerate(sizes)]
 
 
 class ProgramEmitter(Emitter):

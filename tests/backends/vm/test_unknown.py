@@ -234,6 +234,61 @@ def test_programs_of_unknown_extents(name: str) -> None:
             assert_same(got, wanted)
 
 
+EMPTY = """
+def @main(%x: Tensor[(?, ?, 4), float32], %y: Tensor[(?, ?, 4), float32]) {
+  let %z = tanh(add(%x, %y));
+  (transpose(%z), concatenate((%z, %x), axis=1), reshape(%z, newshape=[-1, 2]), nn.softmax(%z)) }
+"""
+
+
+@pytest.mark.parametrize("rows, columns", [(0, 3), (3, 0), (0, 0), (2, 3)])
+def test_results_without_elements(rows: int, columns: int) -> None:
+    """The machine gives them their extents, and asks the interpreter for nothing."""
+    mod = module(EMPTY)
+    x = np.ones((rows, columns, 4), "float32")
+    assert_compiled(loaded(mod), mod, x, x)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "max(%x, axis=[0])",  # results of no elements, of a reduction of none
+        "sum(%x)",
+        "nn.pad(%x, 0f, pad_width=[[1, 0], [0, 0]])",
+        'shape_of(%x, dtype="int64")',
+        "take(%x, 2i64, axis=0)",
+        "reshape(%x, newshape=[3, -1])",
+        "nn.max_pool1d(expand_dims(%x, axis=0), pool_size=[2])",
+        "strided_slice(exp(sum(%x, axis=[1], keepdims=True)), begin=[0, 0], end=[1, 0])",
+    ],
+)
+def test_inputs_without_elements(body: str) -> None:
+    """Values and errors are the interpreter's, whether results have elements or not."""
+    mod = module(f"def @main(%x: Tensor[(?, ?), float32]) {{ {body} }}")
+    executable = loaded(mod)
+    for shape in ((0, 3), (3, 0), (0, 0), (3, 2)):
+        x = np.ones(shape, "float32")
+        wanted, failure = outcome(lambda x=x: evaluate(mod, x))
+        got, code = outcome(lambda x=x: executable.run(x))
+        assert code == failure
+        if failure is None:
+            assert_same(got, wanted)
+
+
+def test_an_axis_of_unknown_extent_is_squeezed_away() -> None:
+    """The kernel checks that its extent is 1."""
+    mod = module("def @main(%x: Tensor[(?, ?, ?), float32]) { exp(squeeze(%x, axis=[1])) }")
+    executable = loaded(mod)
+    for shape in ((2, 1, 3), (1, 1, 1), (0, 1, 3)):
+        assert_compiled(executable, mod, np.random.default_rng(0).standard_normal(shape).astype("float32"))
+    x = np.ones((2, 2, 3), "float32")
+    with pytest.raises(RelayError) as wanted:
+        evaluate(mod, x)
+    with pytest.raises(RelayError) as caught:
+        executable.run(x)
+    assert caught.value.diagnostics[0].code == wanted.value.diagnostics[0].code
+
+
 def test_numbers_of_another_class_among_the_extents() -> None:
     """Their products with sizes are sizes."""
 

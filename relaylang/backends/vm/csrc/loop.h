@@ -166,7 +166,7 @@ static int r_fits(const r_program* p, const r_spec* s, const r_value* x) {
 }
 
 // What a kernel has computed from the extents of its inputs: its memory, its sizes, the extents of its results. Where the
-// kernel is not for these: the number of the check that fails, from 1 on.
+// kernel is not for these: the number of the check that fails, from 1 on. -1 where the results have no elements.
 static int r_shapes(r_machine* m, const r_packed* k, const r_value* R, const int32_t* inputs, const void* const* in) {
   int64_t* d = m->extents;
   for (int32_t n = 0; n < k->inputs; n++) {
@@ -357,6 +357,7 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
     void** out = m->out_places;
     int64_t arena = k->arena;
     const int64_t* computed = NULL;
+    m->asked = 0;
     if (k->region < 0) { m->pc = (int32_t)(pc - code); return R_HOST; }
     for (n = 0; n < k->inputs; n++)
       if (!r_fits(p, &p->specs[k->takes + n], &R[at[n]])) FAIL(R_FAULT_EXTENTS);
@@ -366,8 +367,8 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
     }
     if (relay_regions[k->region].shapes) {
       m->asked = r_shapes(m, k, R, at, in);
-      if (m->asked) { m->pc = (int32_t)(pc - code); return R_HOST; }
-      arena = m->computed[0];
+      if (m->asked > 0) { m->pc = (int32_t)(pc - code); return R_HOST; }
+      arena = m->asked ? 0 : m->computed[0];
       in[k->inputs] = m->computed + 1;
       computed = m->computed + 1 + k->sizes;
     }
@@ -391,6 +392,7 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
       out[n] = made->data;
       m->scratch[n] = r_object_value(made);
     }
+    if (m->asked < 0) goto computed;
     if (arena > m->limit - m->used || !r_arena(m, arena)) {
       m->asked = arena;
       for (n = 0; n < k->outputs; n++) R_DROP(m->scratch[n]);
@@ -410,9 +412,11 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
       for (n = 0; n < k->outputs; n++) R_DROP(m->scratch[n]);
       FAIL(R_FAULT_KERNEL);
     }
+    fuel -= time >> 10;  // about a second until the host looks at signals
+  computed:
     at += k->inputs;
     for (n = 0; n < k->outputs; n++) PUT(at[n], m->scratch[n]);
-    fuel -= 64 + (time >> 10);  // about a second until the host looks at signals
+    fuel -= 64;
     pc = at + k->outputs;
     goto *labels[*pc];
   }
