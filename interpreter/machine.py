@@ -130,7 +130,7 @@ def _failure(problem: Exception, place: _Place, frames: list[str]) -> RelayError
 
 
 def _reason(node: Expr | None) -> str:
-    """Why a kernel cannot compute, where it does not say so itself: an extent among the attributes may be no number."""
+    """Why a kernel that gives no reason cannot compute: an extent among the attributes may be no number."""
     attrs = node.attrs if isinstance(node, Call) else None
     for name in getattr(type(attrs), "schema", ()):
         value = getattr(attrs, name)

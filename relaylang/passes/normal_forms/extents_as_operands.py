@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from relaylang.ir import Call, Dim, Expr, Function, TensorType, TupleType, Var, post_order, rewrite
-from relaylang.ir.extents import names_in
 from relaylang.ir.typed import retype, typed, typed_constant, typed_field, typed_tuple
-from relaylang.ir.types import ANY, ComputedDim, TypeVar
+from relaylang.ir.types import ComputedDim, TypeVar
 from relaylang.ops import get
 from relaylang.ops.record import make_attrs
 from relaylang.rules.static_to_dynamic import dynamic_call, open_extents
@@ -43,10 +42,15 @@ def extents_as_operands(function: Function) -> Function:
 
     def changed(old: Expr, new: Expr) -> Expr:
         dims = calls.get(id(old))
-        if dims is None or not all(id(name) in places for d in dims for name in names_in(d)) or ANY in dims:
+        if dims is None:
             return retype(new, old)
         assert isinstance(old, Call) and isinstance(new, Call)
-        return dynamic_call(old, new.args, _joined([_vector(d, places, vectors) for d in dims]))
+        try:
+            parts = typed_tuple([_vector(d, places, vectors) for d in dims])
+        except KeyError:
+            return retype(new, old)
+        shape = _call("concatenate", [parts], TensorType((len(dims),), "int64"), axis=0)
+        return dynamic_call(old, new.args, shape)
 
     rewritten = rewrite(function, changed)
     assert isinstance(rewritten, Function)
@@ -76,7 +80,10 @@ def _places(function: Function) -> Mapping[int, tuple[Expr, int]]:
 
 
 def _vector(dim: Dim, places: Mapping[int, tuple[Expr, int]], vectors: dict[int, Expr]) -> Expr:
-    """An extent as a vector of one int64. `vectors` has those that are made, by the extent's id."""
+    """An extent as a vector of one int64. `vectors` has those that are made, by the extent's id.
+
+    Raises `KeyError` for `?`, for a name that has no place, and for a computation of another form.
+    """
     stack = [dim]
     while stack:
         node = stack[-1]
@@ -95,13 +102,11 @@ def _vector(dim: Dim, places: Mapping[int, tuple[Expr, int]], vectors: dict[int,
             assert isinstance(tensor.checked_type, TensorType)
             shape = _call("shape_of", [tensor], TensorType((len(tensor.checked_type.shape),), "int64"), dtype="int64")
             vectors[id(node)] = _call("strided_slice", [shape], _VECTOR, begin=[axis], end=[axis + 1], strides=[1])
-        else:
+        elif isinstance(node, int):
             vectors[id(node)] = typed_constant(np.asarray([int(node)], "int64"))
+        else:
+            raise KeyError(node)
     return vectors[id(dim)]
-
-
-def _joined(parts: Sequence[Expr]) -> Expr:
-    return _call("concatenate", [typed_tuple(parts)], TensorType((len(parts),), "int64"), axis=0)
 
 
 def _call(name: str, args: Sequence[Expr], ty: TensorType, **attrs: object) -> Call:
