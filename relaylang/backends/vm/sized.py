@@ -137,7 +137,7 @@ def _empty_for(module: IRModule, numbers: Sequence[int]) -> Empty | None:
     extents = [d for f in body.fields for d in f.checked_type.shape]  # type: ignore[union-attr]
     if not all(has_sizes(f.checked_type.shape) for f in body.fields):  # type: ignore[union-attr]
         return None
-    # What is assumed guards the quotients behind it.
+    # Assumed answers guard the quotients in the checks after them.
     checks = [*inputs.checks(), *inputs.sizes.assumed, *(f"{d} >= 0" for d in dict.fromkeys(extents))]
     checks += [*(f"{a} == {b}" for a, b in inputs.sizes.equal.values()), *without]
     return Empty(tuple(inputs.texts), tuple(checks), tuple(map(str, extents)))
