@@ -134,9 +134,10 @@ def squeeze(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
         return TensorType([d for d in data.shape if d != 1], data.dtype)
     away = distinct_axes(attrs.axis, len(data.shape), ctx)
     for a in sorted(away):
+        size = data.shape[a]
         # A size is taken to be 1 where its difference to 1 is taken to be 0. Its kernel checks this.
-        if not same_dim(data.shape[a], 1) and (not isinstance(data.shape[a], int) or data.shape[a] - 1):
-            ctx.fail(f"axis {a} of `{data!r}` has the extent {data.shape[a]}; only 1 can be squeezed away", 0)
+        if not same_dim(size, 1) and (not isinstance(size, int) or size - 1):
+            ctx.fail(f"axis {a} of `{data!r}` has the extent {size}; only 1 can be squeezed away", 0)
     return TensorType([d for i, d in enumerate(data.shape) if i not in away], data.dtype)
 
 
