@@ -148,7 +148,7 @@ def emit(
     manifest = _manifest(program, entry, machine, options or {}, "" if isa else compiler.machine)  # type: ignore[union-attr]
     emitter = _emitter(program, manifest, machine)
     if step == "loops":
-        emitter.many = len(kernels_of(program))  # each kernel shows its own extents
+        emitter.code.many = len(kernels_of(program))  # each kernel shows its own extents
     text = emitter.file(program, _title(entry))
     if step == "loops":
         return listing(program, emitter, _title(entry))

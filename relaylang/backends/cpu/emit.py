@@ -1,27 +1,21 @@
-"""The C: helpers, one function for each stage of each kernel, and the two that run them in order.
+"""The C of a program: helpers, the functions of kernels (`kernel_code`), and the two that run them in order.
 
-It is one file to read (`Emitter.file`), and several to compile side by side (`Emitter.units`). A function is named by a
-digest of its text. So a kernel's C is the same wherever it occurs, and its object file can be cached.
+It is one file to read (`Emitter.file`), and several to compile side by side (`Emitter.units`).
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
-
-import numpy as np
 
 from relaylang.backends.cpu.cc import Unit
 from relaylang.backends.cpu.fragments import fragments, needed
 from relaylang.backends.cpu.isa import Isa
-from relaylang.backends.cpu.kernel import Kernel, Stage, nbytes
-from relaylang.backends.cpu.origin import origins
-from relaylang.backends.cpu.program import Branch, Copy, Instruction, Looped, Outside, PackIn, Program, Run, Slot, Turns, View, every
+from relaylang.backends.cpu.kernel import Stage
+from relaylang.backends.cpu.kernel_code import KernelCode, sizes_of
+from relaylang.backends.cpu.program import Branch, Copy, Instruction, Looped, Outside, PackIn, Program, Run, Slot, Turns, View
 from relaylang.backends.cpu.units import Piece, reached, shared_out
 from relaylang.kernels.dtypes import CTYPES, SIZES, literal
-from relaylang.kernels.nest import Buf
-from relaylang.kernels.render import Renderer
 from relaylang.kernels.sizes import Size, sizes_in
 from relaylang.runtime.failures import RANGE, STATUS
 
@@ -29,11 +23,6 @@ from relaylang.runtime.failures import RANGE, STATUS
 CHUNK = 300
 #: A loop's turn of so few instructions looks once in so many turns whether the run ends.
 _SHORT, _SELDOM = 16, 16
-#: Kernels of no more elements are small. Functions that read their extents from a table read no more than the second.
-_SMALL, _NUMBERS = 1 << 14, 32
-#: The most lines of a function's comment.
-_NOTES = 12
-
 
 #: What a file calls of the pool of threads (`csrc/threads.h`).
 _POOL = """void r_begin(int count);
@@ -46,45 +35,10 @@ int r_stopped(void);
 int r_alone(r_site* site, r_kernel kernel, void* const* b, long lo, long units, long grain);"""
 
 
-def printable(text: str) -> str:
-    """A text that fits a comment, whatever it holds."""
-    return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:10]
-
-
 def _string(text: str) -> str:
     """A text of ASCII as a C string, in lines that compilers and people can take."""
     parts = [text[n : n + 100] for n in range(0, len(text), 100)] or [""]
     return "\n  ".join('"' + part.replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?") + '"' for part in parts)
-
-
-def _values(buf: Buf, data: np.ndarray) -> str:
-    """The elements of a table. Many equal ones are written once."""
-    values = np.asarray(data).ravel().tolist()
-    if len(values) > 8 and len(set(values)) == 1:
-        return f"[0 ... {len(values) - 1}] = {literal(values[0], buf.dtype)}"
-    return ", ".join(literal(v, buf.dtype) for v in values)
-
-
-def _is_small(kernel: Kernel) -> bool:
-    """Whether a kernel is small: its tensors have no sizes, and few elements together."""
-    buffers = [*kernel.params, *[pack.target for pack in kernel.packs], *kernel.outs, *kernel.work]
-    total = sum(buf.size for buf in buffers)
-    return not isinstance(total, Size) and total <= _SMALL
-
-
-def _sizes(names: Iterable[str], where: str) -> list[str]:
-    """Sizes (`relaylang.kernels.sizes`) by their names, taken from a table."""
-    numbers = sorted(int(name.removeprefix("size")) for name in names)
-    return [f"  const long size{n} = (long)((const int64_t*){where})[{n}];" for n in numbers]
-
-
-def _extents(code: Renderer, where: str) -> list[str]:
-    """The extents that a function reads from a table."""
-    return [f"  const long extent{n} = (long)((const int64_t*){where})[{n}];" for n in (code.extents or {}).values()]
 
 
 _ARGUMENTS = "(const void* const* in, void* const* out, const void* const* params, char* fixed, char* arena, int threads)"
@@ -102,30 +56,19 @@ class Emitter:
 
     #: Whether runs look for their end (`r_stopped`).
     watched = True
-    #: Of programs with more small kernels than this, those that differ in extents alone are one function.
-    many = 256
 
     def __init__(self, isa: Isa, threads: bool, about: str = "", timed: Mapping[int, int] | None = None) -> None:
         self.isa = isa
         self.threads = threads
         self.about = about
         self.timed = timed or {}
+        self.code = KernelCode()
         #: The numbers of external codes, and the place in the arena where a run says which of them failed.
         self.externals: dict[int, int] = {}
         self.status: int | None = None
-        #: The names of kernels' own functions, by their identity.
-        self.blocks: dict[int, str] = {}
-        self.pieces: dict[str, Piece] = {}
         self.ends = ""
         #: Where the sizes of the program lie, whose instructions are written.
         self.sizes = ""
-        self.stages: dict[str, str] = {}
-        self.packs: dict[str, str] = {}
-        #: What a function's comment says: its operators, and the lines of the program that it came from.
-        self.notes: dict[str, list[str]] = {}
-        self.numbers: dict[int, list[tuple[str, Stage]]] = {}
-        #: The names that a kernel's own functions have here.
-        self.shared: dict[int, dict[str, str]] = {}
         #: What the functions in the making use: pieces, helpers, and sizes.
         self.called: set[str] = set()
         #: The pieces that the functions which the library shows call, and whether they run once alone.
@@ -133,9 +76,6 @@ class Emitter:
         self.helpers: set[str] = set()
         #: What the functions of loops use of `csrc/`.
         self.stated: set[str] = set()
-        #: Whether small kernels share functions; and the extents of such functions, by the identities of kernels and packs.
-        self.shares = False
-        self.extents: dict[int, list[int]] = {}
         #: The number of loops so far.
         self.loops = 0
         self._read: set[str] = set()
@@ -143,9 +83,6 @@ class Emitter:
         self._once = False
         #: The number of places so far where a run may end.
         self._stops = 0
-
-    def _add(self, name: str, text: str, signature: str, uses: Iterable[str], helpers: Iterable[str]) -> None:
-        self.pieces[name] = Piece(name, text, f"{signature};", frozenset(uses), frozenset(helpers))
 
     def _at(self, place: Slot | View) -> str:
         """The address of a slot or of a view's first element in the run function."""
@@ -164,117 +101,6 @@ class Emitter:
         self._read.update(sizes_in(value))
         return str(value)
 
-    def _shared(self, kernel: Kernel) -> dict[str, str]:
-        """The kernel's own functions, each given a name by its text, so that equal ones are one."""
-        names: dict[str, str] = {}
-        for function in kernel.functions:
-            name = self.blocks.get(id(function))
-            if name is None:
-                code = Renderer(0, {**names, function.name: "BLOCK"}).function(function)
-                text = "\n".join(code.lines)
-                name = f"block_{_digest(text)}"
-                if not code.calls:  # calls are of the kernel's functions, whatever they are in the next kernel
-                    self.blocks[id(function)] = name
-                if name not in self.pieces:
-                    signature = Renderer(0, {function.name: name}).signature(function)
-                    self._add(name, text.replace("BLOCK(", f"{name}("), signature, code.calls, code.helpers)
-            names[function.name] = name
-        return names
-
-    def _declarations(self, kernel: Kernel, code: Renderer) -> list[str]:
-        """The buffers that a stage uses, as pointers taken from `b`, and its sizes."""
-        out = []
-        number = 0
-        groups: Sequence[tuple[Sequence, bool]] = (
-            (kernel.params, True),
-            ([p.target for p in kernel.packs], True),
-            (kernel.outs, False),
-        )
-        for bufs, constant in groups:
-            for buf in bufs:
-                if buf.name in code.names:
-                    const = "const " if constant else ""
-                    # What may be overwritten is the result's memory, perhaps.
-                    alone = "" if number in kernel.in_place or (kernel.in_place and not constant) else " restrict"
-                    out.append(f"  {const}{CTYPES[buf.dtype]}*{alone} {buf.name} = b[{number}];")
-                number += 1
-        at = 0
-        sizes = set(code.sizes)
-        for buf in kernel.work:
-            if buf.name in code.names:
-                sizes.update(sizes_in(at))
-                out.append(f"  {CTYPES[buf.dtype]}* restrict {buf.name} = (void*)((char*)b[{number}] + {code.number(at)});")
-            at += nbytes(buf)
-        for buf, data in kernel.constants:
-            if buf.name in code.names:
-                out.append(f"  static const {CTYPES[buf.dtype]} {buf.name}[{max(1, buf.size)}] = {{{_values(buf, data)}}};")
-        number += bool(kernel.work)
-        if kernel.fault.name in code.names:
-            out.append(f"  int64_t* restrict {kernel.fault.name} = b[{number}];")
-        where = f"b[{number + bool(kernel.sites)}]"
-        return [*_sizes(sizes, where), *_extents(code, where), *out]
-
-    def kernel(self, item: Run) -> list[tuple[str, Stage]]:
-        """The C functions of the stages of an instruction's kernel."""
-        kernel = item.kernel
-        stages = self.numbers.get(id(kernel))
-        if stages is None:
-            stages = self.numbers[id(kernel)] = self._stages(kernel)
-        for number, (name, _) in enumerate(stages):
-            head = f"{item.text} (stage {number + 1} of {len(stages)})" if len(stages) > 1 else item.text
-            self._note(name, [head, *origins(item.function)])
-        return stages
-
-    def _note(self, name: str, lines: Sequence[str]) -> None:
-        known = self.notes.setdefault(name, [])
-        if len(known) < _NOTES:
-            known += [line for line in map(printable, lines) if line not in known]
-            known[_NOTES:] = ["..."] if len(known) > _NOTES else []
-
-    def _reads_extents(self, kernel: Kernel) -> bool:
-        """Whether a kernel's functions read its extents from a table. A program's sizes lie there otherwise."""
-        return self.shares and not self.sizes and _is_small(kernel)
-
-    def _stages(self, kernel: Kernel) -> list[tuple[str, Stage]]:
-        names = self.shared[id(kernel)] = self._shared(kernel)
-        extents: dict[int, int] | None = {} if self._reads_extents(kernel) else None
-        codes = [Renderer(functions=names, extents=extents).body(stage.body) for stage in kernel.stages]
-        if extents is not None and len(extents) > _NUMBERS:
-            codes, extents = [Renderer(functions=names).body(stage.body) for stage in kernel.stages], None
-        out = []
-        for stage, code in zip(kernel.stages, codes):
-            declared = self._declarations(kernel, code)
-            if "lo" not in code.names:
-                declared.append("  (void)lo; (void)hi;")
-            body = "(void* const* b, long lo, long hi) {\n" + "\n".join([*declared, *code.lines]) + "\n}"
-            name = self.stages.get(body)
-            if name is None:
-                name = self.stages[body] = f"kernel_{_digest(body)}"
-                signature = f"void {name}(void* const* b, long lo, long hi)"
-                self._add(name, f"R_KERNEL void {name}{body}", signature, code.calls, code.helpers)
-            out.append((name, stage))
-        self.extents[id(kernel)] = list(extents or ())
-        return out
-
-    def pack(self, item: PackIn) -> str:
-        """The C function that packs a parameter."""
-        pack = item.pack
-        extents: dict[int, int] | None = {} if self._reads_extents(item.kernel) else None
-        code = Renderer(extents=extents).body(pack.body)
-        self.extents[id(pack)] = list(extents or ())
-        lines = ["(void* const* b) {"]
-        places = {buf.name: (number, buf) for number, buf in reversed([*enumerate(pack.sources)])}
-        lines += [f"  const {CTYPES[buf.dtype]}* restrict {name} = b[{n}];" for name, (n, buf) in reversed(places.items())]
-        lines.append(f"  {CTYPES[pack.target.dtype]}* restrict {pack.target.name} = b[{len(pack.sources)}];")
-        where = f"b[{len(pack.sources) + 1}]"
-        text = "\n".join([*lines, *_sizes(code.sizes, where), *_extents(code, where), *code.lines, "}"])
-        name = self.packs.get(text)
-        if name is None:
-            name = self.packs[text] = f"pack_{_digest(text)}"
-            self._add(name, f"R_KERNEL void {name}{text}", f"void {name}(void* const* b)", code.calls, code.helpers)
-            self._note(name, ["weights into the kernel's layout"])
-        return name
-
     def instruction(self, item: Instruction, pad: str) -> list[str]:
         """One instruction of a run function (branches are opened by the caller)."""
         if isinstance(item, Copy):
@@ -285,9 +111,9 @@ class Emitter:
             return [f"{pad}memcpy({self._at(item.outputs[0])}, {self._at(source)}, {size});"]
         if isinstance(item, PackIn):
             places: list[Slot | View] = [*item.inputs, *item.outputs]
-            name = self.pack(item)
+            name = self.code.pack(item, bool(self.sizes))
             self.called.add(name)
-            return [f"{pad}{{ {self._array(places, self.extents[id(item.pack)])} {name}(b); }}"]
+            return [f"{pad}{{ {self._array(places, self.code.extents[id(item.pack)])} {name}(b); }}"]
         if isinstance(item, Outside):
             return self._outside(item, pad)
         if isinstance(item, Turns):
@@ -300,8 +126,8 @@ class Emitter:
         inputs = [view if n in item.kernel.reads else None for n, view in enumerate(item.inputs)]
         work = [item.work] if item.work is not None else []
         failure = [self._record("arena", self.status)] if item.kernel.sites else []
-        calls, stages = [], self.kernel(item)
-        array = self._array([*inputs, *item.packs, *item.results, *work], self.extents[id(item.kernel)], failure)
+        calls, stages = [], self.code.kernel(item, bool(self.sizes))
+        array = self._array([*inputs, *item.packs, *item.results, *work], self.code.extents[id(item.kernel)], failure)
         for name, stage in stages:
             same = self._same_place(item, stage)
             if same == "1":
@@ -380,7 +206,7 @@ class Emitter:
         self._stops += bool(stop)
         pieces = [f"{name}_{n}" for n in range(-(-len(item.region.run) // CHUNK))]
         self.called, self.helpers, self._read, self.status, self.sizes = outer
-        self._add(name, text.replace("static void", "R_LOCAL void", 1), f"void {name}{_ARGUMENTS}", pieces, [])
+        self.code.add(name, text.replace("static void", "R_LOCAL void", 1), f"void {name}{_ARGUMENTS}", pieces, [])
         self.called.add(name)
         op, turns = item.op, self._number(item.op.turns)
         work = f"arena + {self._number(item.work.offset)}"
@@ -414,11 +240,6 @@ class Emitter:
             f"{pad}  {name}(taken, given, params, fixed, {work}, threads);{stop}",
             f"{pad}}}",
         ]
-
-    def share(self, programs: Iterable[Program]) -> None:
-        """Let small kernels share functions where programs have many."""
-        kernels = {id(i.kernel): i.kernel for program in programs for i in every(program.run) if isinstance(i, Run)}
-        self.shares = sum(map(_is_small, kernels.values())) > self.many
 
     def begin(self, program: Program) -> None:
         """Take a program's external code into the table. The sequences that follow are the program's."""
@@ -455,10 +276,10 @@ class Emitter:
             piece = f"{name}_{start // CHUNK}"
             pieces.append(piece)
             self.shown[piece] = once
-            head = [f"R_LOCAL void {piece}{_ARGUMENTS} {{", _UNUSED, *_sizes(self._read, self.sizes)]
+            head = [f"R_LOCAL void {piece}{_ARGUMENTS} {{", _UNUSED, *sizes_of(self._read, self.sizes)]
             helpers = ["r_site"] if self.threads or self.watched else []
             text = "\n".join([*head, *lines, "}"])
-            self._add(piece, text, f"void {piece}{_ARGUMENTS}", self.called, [*helpers, *self.helpers])
+            self.code.add(piece, text, f"void {piece}{_ARGUMENTS}", self.called, [*helpers, *self.helpers])
         status = None if once else self.status
         place = f"*(int64_t*)(arena + {status})"
         ends = f" if ({place}) return;" if status is not None else ""
@@ -467,7 +288,7 @@ class Emitter:
         self._stops += len(pieces) - 1
         calls = [f"  {p}(in, out, params, fixed, arena, threads);{ends}{stop}" for p, stop in zip(pieces, stops)]
         if status is not None:
-            calls = [*_sizes(sizes_in(status), self.sizes), f"  {place} = 0;", *calls]
+            calls = [*sizes_of(sizes_in(status), self.sizes), f"  {place} = 0;", *calls]
         return "\n".join([f"static void {name}{_ARGUMENTS} {{", _UNUSED, *calls, "}"])
 
     def _timed(self, item: Instruction, lines: list[str], pad: str) -> list[str]:
@@ -519,7 +340,7 @@ class Emitter:
         """The two functions that the library shows, and what they call first."""
         if self.ends:
             return self.ends
-        self.share([program])
+        self.code.share([program])
         self.begin(program)
         first = program.run[0] if program.run else None
         run = self._looped(first) if isinstance(first, Looped) else self.sequence("run_all", program.run)
@@ -580,9 +401,9 @@ class Emitter:
 
     def whole(self, head: Sequence[str], ends: str, extra: Iterable[str] = ()) -> str:
         """One text of all functions, and others after them, which use `extra` helpers."""
-        helpers = {*extra, *self._shown_helpers, *(h for p in self.pieces.values() for h in p.helpers)}
+        helpers = {*extra, *self._shown_helpers, *(h for p in self.code.pieces.values() for h in p.helpers)}
         helpers |= self._common
-        pieces = ["\n".join([*(f"// {note}" for note in self.notes.get(p.name, ())), p.text]) for p in self.pieces.values()]
+        pieces = ["\n".join([*(f"// {note}" for note in self.code.notes.get(p.name, ())), p.text]) for p in self.code.pieces.values()]
         return self._text([*head, "#define R_LOCAL static"], [*pieces, ends], helpers)
 
     def units(self, program: Program) -> list[Unit]:
@@ -592,11 +413,11 @@ class Emitter:
         """
         ends = self._ends(program)
         out = []
-        repeated = reached(self.pieces, [name for name, once in self.shown.items() if not once])
+        repeated = reached(self.code.pieces, [name for name, once in self.shown.items() if not once])
         for once in (False, True):
-            pieces = [p for p in self.pieces.values() if (p.name not in repeated) == once]
+            pieces = [p for p in self.code.pieces.values() if (p.name not in repeated) == once]
             out += [Unit(self._unit(group), once) for group in shared_out(pieces)]
-        body = [*self._shared_declarations, *[self.pieces[n].declaration for n in sorted(self.shown)], ends]
+        body = [*self._shared_declarations, *[self.code.pieces[n].declaration for n in sorted(self.shown)], ends]
         helpers = self._shown_helpers
         if self._common:
             out.append(Unit(self._text(["#define R_LOCAL"], [], self._common)))
@@ -606,7 +427,7 @@ class Emitter:
 
     def _unit(self, group: Sequence[Piece]) -> str:
         called = dict.fromkeys(n for p in group for n in sorted(p.uses))
-        body = [*self._shared_declarations, *[self.pieces[n].declaration for n in called]]
+        body = [*self._shared_declarations, *[self.code.pieces[n].declaration for n in called]]
         helpers = {"r_site"} if self._common else set()
         helpers.update(h for p in group for h in p.helpers)
         return self._text(["#define R_LOCAL"], [*body, *[p.text for p in group]], helpers)

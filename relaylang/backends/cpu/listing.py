@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from relaylang.backends.cpu.emit import Emitter, printable
+from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.kernel import Kernel
+from relaylang.backends.cpu.kernel_code import printable
 from relaylang.backends.cpu.origin import origins
 from relaylang.backends.cpu.program import Branch, Copy, Instruction, Looped, Outside, PackIn, Program, Run, Slot, Turns, View, every
 from relaylang.backends.cpu.schedule_space import PROGRAM, row, written
@@ -79,12 +80,12 @@ class _Page:
         if isinstance(item, Outside):
             return f"external {item.op.region.symbol} of {item.op.region.compiler}{flow}"
         if isinstance(item, PackIn):
-            name = self.emitter.pack(item)
+            name = self.emitter.code.pack(item, sized=False)
             if self.new(name):
                 buffers = [*(("in", b) for b in item.pack.sources), ("out", item.pack.target)]
                 self.parts.append(text.kernel(text.Part(name, buffers, item.pack.body, pack=True)))
             return f"{name}{flow}"
-        names = [name for name, _ in self.emitter.kernel(item)]
+        names = [name for name, _ in self.emitter.code.kernel(item, sized=False)]
         self.kernel(item.kernel, names)
         return f"{' '.join(names)}{flow}"
 
@@ -94,7 +95,7 @@ class _Page:
         return known
 
     def kernel(self, kernel: Kernel, names: Sequence[str]) -> None:
-        shared = self.emitter.shared[id(kernel)]
+        shared = self.emitter.code.shared[id(kernel)]
         for function in kernel.functions:
             if self.new(shared[function.name]):
                 own = ir.Function(shared[function.name], function.params, _renamed(function.body, shared), function.doc)
@@ -102,7 +103,7 @@ class _Page:
         for name, stage in zip(names, kernel.stages):
             if not self.new(name):
                 continue
-            notes = list(self.emitter.notes[name])
+            notes = list(self.emitter.code.notes[name])
             if kernel.space.choice:
                 choice = ", ".join(f"{knob} = {value}" for knob, value in kernel.space.choice.items())
                 notes.append(f"schedule {kernel.key}: {choice}")

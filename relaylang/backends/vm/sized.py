@@ -319,4 +319,4 @@ def _text(program: Program, isa: Isa) -> str:
     emitter.sizes = "sizes"
     emitter.begin(program)
     ends = [emitter.sequence("run", program.run), emitter.sequence("prepare", program.prepare)]
-    return "\n".join([*(piece.text for piece in emitter.pieces.values()), *ends])
+    return "\n".join([*(piece.text for piece in emitter.code.pieces.values()), *ends])

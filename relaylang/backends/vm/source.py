@@ -90,7 +90,7 @@ class ProgramEmitter(Emitter):
         if self.ends:
             return self.ends
         parts, table = [], []
-        self.share(region.program for region in self.regions)
+        self.code.share(region.program for region in self.regions)
         for n, (region, interface) in enumerate(zip(self.regions, self.interfaces)):
             self.begin(region.program)
             run = f"run_{n}" if region.slices is None else f"slice_{n}"

@@ -12,6 +12,7 @@ from relaylang.backends import compile_module, cpu
 from relaylang.backends.cpu import lower_module
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.isa import GENERIC
+from relaylang.backends.cpu.kernel_code import KernelCode
 from relaylang.backends.cpu.pipeline import MAX_DEPTH
 from relaylang.backends.vm import compile_vm
 from relaylang.interpreter import evaluate
@@ -160,8 +161,8 @@ def small_calls(count: int) -> IRModule:
 
 def test_small_kernels_that_differ_in_extents_are_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = []
-    for many in (Emitter.many, 1 << 30):
-        monkeypatch.setattr(Emitter, "many", many)
+    for many in (KernelCode.many, 1 << 30):
+        monkeypatch.setattr(KernelCode, "many", many)
         texts.append(compiled(small_calls(700)))
     assert "extent0" in texts[0] and "extent0" not in texts[1]
     assert 5 * texts[0].count("R_KERNEL void") < texts[1].count("R_KERNEL void")
@@ -180,8 +181,8 @@ def test_functions_that_read_extents_from_a_table_have_the_same_bits(runtime: st
     rng = np.random.default_rng(7)
     args = [rng.standard_normal([int(d) for d in p.type_annotation.shape]).astype("float32") for p in mod["main"].params]
     results = []
-    for many in (Emitter.many, 1 << 30):
-        monkeypatch.setattr(Emitter, "many", many)
+    for many in (KernelCode.many, 1 << 30):
+        monkeypatch.setattr(KernelCode, "many", many)
         artifact = compile_vm(mod) if runtime == "vm" else compile_module(mod, "c -num-threads=1")
         results.append(artifact.run(*args))
     for number, (shared, plain) in enumerate(zip(*results, strict=True)):
