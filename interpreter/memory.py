@@ -11,7 +11,7 @@ from typing import Any
 
 from relaylang.interpreter.errors import Trap
 from relaylang.ir import Expr, TensorType, TupleType, Type, type_text
-from relaylang.runtime.machine import available_memory, resident_memory
+from relaylang.runtime.machine import DEFAULT_LIMIT, available_memory, resident_memory
 
 
 def type_bytes(ty: Type | None) -> int:
@@ -46,8 +46,6 @@ def size_text(size: float) -> str:
     raise AssertionError
 
 
-#: Without a caller's limit, a program may grow by half of the memory left, and by this at most.
-_DEFAULT = 4 << 30
 #: Bytes from which on a value is looked at by itself, with a limit of the caller's and without.
 _SMALL, _LARGE = 4096, 64 << 20
 #: The depth of recursion at which memory is looked at first.
@@ -100,7 +98,7 @@ class MemoryLimit:
     def limit(self) -> float:
         """The bytes by which the program may grow."""
         if self._limit is None:
-            self._limit = min(_DEFAULT, (self._memory_left() + self.used()) // 2)
+            self._limit = min(DEFAULT_LIMIT, (self._memory_left() + self.used()) // 2)
         return self._limit
 
     def concerns(self, coming: int) -> bool:

@@ -42,10 +42,6 @@ _METADATA_KINDS = (Comment.Preproc, String, Number, Whitespace, Punctuation)
 Piece = tuple[Any, str]
 
 
-def _kind_of_mark(sign: str) -> Any:
-    return Punctuation if sign in "()[]{},;:." else Operator if sign in "-+*/<>=?!" else Error
-
-
 def _kind_of_name(text: str, behind: str) -> Any:
     """The kind of a bare name, by the token behind it."""
     if text[0].islower() and ("." in text or behind == "("):
@@ -53,10 +49,6 @@ def _kind_of_name(text: str, behind: str) -> Any:
     if behind == "=":
         return Name.Attribute
     return Name.Class if text[0].isupper() else Name
-
-
-def _kind_of_number(text: str) -> Any:
-    return Number.Integer if _WHOLE.fullmatch(text) else Number.Float
 
 
 def _pieces(token: Token, behind: str) -> Iterator[Piece]:
@@ -82,9 +74,9 @@ def _pieces(token: Token, behind: str) -> Iterator[Piece]:
     elif kind == "name":
         yield _kind_of_name(text, behind), text
     elif kind == "number":
-        yield _kind_of_number(text), text
+        yield (Number.Integer if _WHOLE.fullmatch(text) else Number.Float), text
     elif kind == "mark":
-        yield _kind_of_mark(text), text
+        yield (Punctuation if text in "()[]{},;:." else Operator if text in "-+*/<>=?!" else Error), text
     else:
         yield _KINDS[kind] if text not in ("%", "@") else Error, text
 

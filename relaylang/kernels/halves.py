@@ -28,14 +28,16 @@ def blocked(body: Sequence[ir.Stmt]) -> ir.Body:
 
 def _converts(loop: ir.Loop) -> bool:
     """Whether a loop has lets and stores alone, some of which convert float16."""
-    plain = all(isinstance(s, ir.Store) or (isinstance(s, ir.Let) and not s.mutable) for s in loop.body)
-    values = [s.value for s in loop.body if isinstance(s, (ir.Let, ir.Store))]
-    places = {s.buffer: ir.key(s.index) for s in loop.body if isinstance(s, ir.Store)}
-    reads = [part for v in values for part in expressions(v) if isinstance(part, ir.Load) and part.buffer in places]
-    if len(places) < sum(isinstance(s, ir.Store) for s in loop.body) or any(ir.key(r.index) != places[r.buffer] for r in reads):
+    stores = [s for s in loop.body if isinstance(s, ir.Store)]
+    lets = [s for s in loop.body if isinstance(s, ir.Let) and not s.mutable]
+    places = {s.buffer: ir.key(s.index) for s in stores}
+    inner = [part for s in (*lets, *stores) for part in expressions(s.value)]
+    reads = [part for part in inner if isinstance(part, ir.Load) and part.buffer in places]
+    plain = len(stores) + len(lets) == len(loop.body) and len(places) == len(stores)
+    if not plain or any(ir.key(r.index) != places[r.buffer] for r in reads):
         return False
-    conversions = [part for v in values for part in expressions(v) if _reads(part) or _writes(part)]
-    return plain and bool(conversions) and loop.step == 1 and (loop.trips is None or loop.trips >= _LEAST)
+    converts = any(map(_reads, inner)) or any(map(_writes, inner))
+    return converts and loop.step == 1 and (loop.trips is None or loop.trips >= _LEAST)
 
 
 def _reads(value: ir.Expr) -> bool:

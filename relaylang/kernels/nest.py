@@ -393,10 +393,13 @@ class Nest:
         # A few neighbours are written out: the loop around them has vectors, which compilers interleave.
         few = inner >= 0 and not isinstance(extents[inner], Size) and extents[inner] <= _FEW
         short = vector and last > fixed and inner not in self._scaled and few and not self.reductions
+        kinds = {last: ir.UNROLLED} if short else {}
+        if vector:
+            kinds[last - short] = ir.VECTOR
         for p in range(last, fixed - 1, -1):
             d = keep[p]
             low, high, *count = self._scaled.get(d, (0, extents[d]))
-            kind = ir.VECTOR if vector and p == last - short else ir.UNROLLED if short and p == last else ir.SERIAL
+            kind = kinds.get(p, ir.SERIAL)
             if count:
                 # Compilers find the count of a loop that begins with 0.
                 start = ir.Let(f"i{d}", ir.expr(low) + ir.Var(f"n{d}"))

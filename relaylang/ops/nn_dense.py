@@ -96,11 +96,10 @@ def batch_matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
     other, columns = (right.shape[2], right.shape[1]) if attrs.transpose_b else right.shape[1:]
     a, b = left.shape[0], right.shape[0]
     dims = (*left.shape, *right.shape)
-    known = all(isinstance(d, int) for d in dims)
-    if known or any(isinstance(d, TypeVar) for d in dims):
-        if (a != b if known else not same_dim(a, b)) and a != 1 and b != 1:
+    if all(isinstance(d, int) for d in dims) or any(isinstance(d, TypeVar) for d in dims):
+        if not same_dim(a, b) and a != 1 and b != 1:
             ctx.fail(f"has a batch of {b}, but the first argument has {a}, and neither is 1", 1)
-        if inner != other if known else not same_dim(inner, other):
+        if not same_dim(inner, other):
             agrees = not attrs.transpose_b and inner == columns
             hint = ("`transpose_b=True` makes them agree: TVM 0.7 and older, which did not write it, meant it so",)
             what = f"sums over {other} numbers, but the first argument `{left!r}` has {inner} there"

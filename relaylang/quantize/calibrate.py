@@ -102,12 +102,11 @@ def _largest(values: np.ndarray) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
-def _power2(most: float) -> float:
-    return 2.0 ** ceil(log2(most)) if most > 0 else 1.0
-
-
 #: `weight_scale` -> the scale of a weight of a largest magnitude.
-OF_WEIGHTS: Mapping[str, Callable[[float], float]] = {"power2": _power2, "max": float}
+OF_WEIGHTS: Mapping[str, Callable[[float], float]] = {
+    "power2": lambda most: 2.0 ** ceil(log2(most)) if most > 0 else 1.0,
+    "max": float,
+}
 
 
 def _value_scales(mod: IRModule, config: QConfig, dataset: Dataset | None, rounded: Iterable[Call]) -> Iterator[float]:

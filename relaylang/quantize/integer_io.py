@@ -37,7 +37,7 @@ def integer_io(mod: IRModule) -> tuple[IRModule, list[Edge], list[Edge]]:
     for param in func.params:
         takes = users.get(id(param), [])
         first = takes[0] if takes else None
-        if not isinstance(first, Call) or any(not _alike(first, other) for other in takes) or not _plain(first):
+        if first is None or not is_call(first, "qnn.quantize") or not all(_alike(first, other) for other in takes):
             continue
         assert isinstance(param.checked_type, TensorType)
         ty = TensorType(param.checked_type.shape, first.attrs.out_dtype)
@@ -45,14 +45,14 @@ def integer_io(mod: IRModule) -> tuple[IRModule, list[Edge], list[Edge]]:
         inputs.append(_edge(param.name_hint, ty.dtype, first))
 
     def put(old: Expr, new: Expr) -> Expr:
-        if is_call(old, "qnn.quantize") and isinstance(old, Call) and id(old.args[0]) in new_params:
+        if is_call(old, "qnn.quantize") and id(old.args[0]) in new_params:
             return new_params[id(old.args[0])]
         return new
 
     results = list(func.body.fields) if isinstance(func.body, Tuple) else [func.body]
     outputs = []
     for number, result in enumerate(results):
-        if is_call(result, "qnn.dequantize") and isinstance(result, Call) and _plain(result):
+        if is_call(result, "qnn.dequantize") and _plain(result):
             source_type = result.args[0].checked_type
             assert isinstance(source_type, TensorType)
             outputs.append(_edge(f"output {number}", source_type.dtype, result))
@@ -69,8 +69,8 @@ def _plain(call: Call) -> bool:
 
 
 def _alike(a: Call, b: Expr) -> bool:
-    """Whether both are conversions to the same numbers."""
-    if not is_call(a, "qnn.quantize") or not is_call(b, "qnn.quantize") or not isinstance(b, Call) or not (_plain(a) and _plain(b)):
+    """Whether another value is a conversion to the same numbers, those of one scale."""
+    if not is_call(b, "qnn.quantize") or not (_plain(a) and _plain(b)):
         return False
     same = all(np.array_equal(x.data, y.data) for x, y in zip(a.args[1:3], b.args[1:3]))  # type: ignore[attr-defined]
     return same and a.attrs.out_dtype == b.attrs.out_dtype

@@ -81,15 +81,12 @@ def _round(layer: Layer, weight: Weight, forms: np.ndarray) -> bool:
     rounded_weight = nearest.copy()
     for group, form in enumerate(forms):
         rounded = _rounded(exact[group].astype("float64"), form)
-        old, new = (_costs(ints - exact[group], form) for ints in (nearest[group].astype("float64"), rounded))
+        errors = (ints - exact[group] for ints in (nearest[group].astype("float64"), rounded))
+        old, new = [((error @ form) * error).sum(1) for error in errors]
         better = new < old
         rounded_weight[group][better] = rounded[better].astype("int8")
     weight.ints = weight_of_rows(layer.head, rounded_weight, weight.ints.shape)
     return bool((rounded_weight != nearest).any())
-
-
-def _costs(errors: np.ndarray, form: np.ndarray) -> np.ndarray:
-    return ((errors @ form) * errors).sum(1)
 
 
 def _rounded(exact: np.ndarray, form: np.ndarray) -> np.ndarray:

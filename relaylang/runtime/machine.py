@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 
 _GROUPS = Path("/sys/fs/cgroup")
 _OWN = Path("/proc/self/cgroup")
 _MEMINFO = Path("/proc/meminfo")
+#: Without a caller's limit, a program may take half of the memory left, and this at most.
+DEFAULT_LIMIT = 4 << 30
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
@@ -47,6 +50,13 @@ def available_memory() -> int | None:
             if allowed and allowed[0].isdigit() and taken and taken[0].isdigit():
                 free.append(max(0, int(allowed[0]) - int(taken[0])))
     return min(free) if free else None
+
+
+@cache
+def default_limit() -> int:
+    """The bytes that a program may take without a caller's limit, by the memory that is left at the first call."""
+    left = available_memory()
+    return min(DEFAULT_LIMIT, left // 2) if left is not None else DEFAULT_LIMIT
 
 
 def resident_memory() -> int | None:

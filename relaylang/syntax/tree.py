@@ -132,7 +132,9 @@ def _nodes(text: str, code: Sequence[Token], lead: Sequence[str]) -> tuple[list[
                 nodes.clear()
                 _recovered(tab, tokens, source, nodes)
             else:
-                _unfinished(tab, nodes, stop)
+                # The text's end, or a wrong word there, cuts phrases off: those that no token need follow are noted.
+                numbers = {id(row): number for number, row in enumerate(tab.rows)}
+                _default_reductions(tab, nodes, [numbers[id(row)] for row in stop.rows], stop.firsts, stop.at - 1)
         return _packed(nodes, source, code)
 
 
@@ -145,12 +147,6 @@ def _recovered(tab: Tables, tokens: Sequence[str], source: TokenSource, nodes: l
     recovery.machine = Automaton(tab.data, notes, _actions())
     recovery.run()
     _default_reductions(tab, nodes, recovery.machine.stack, recovery.machine.firsts, recovery.machine.read)
-
-
-def _unfinished(tab: Tables, nodes: list[_Node], stop: SyntaxStop) -> None:
-    """Note the phrases that a text's end, or a wrong word there, cuts off: those that no token need follow."""
-    numbers = {id(row): number for number, row in enumerate(tab.rows)}
-    _default_reductions(tab, nodes, [numbers[id(row)] for row in stop.rows], stop.firsts, stop.at - 1)
 
 
 def _default_reductions(tab: Tables, nodes: list[_Node], states: list[int], firsts: list[int], last: int) -> None:

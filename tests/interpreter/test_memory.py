@@ -56,7 +56,7 @@ def code_of(text: str, limit: float | None) -> str:
 def test_what_grows_without_end_is_stopped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a limit of the caller's, and without one."""
     assert code_of(ENDLESS[name], LIMIT) == "R0408"
-    monkeypatch.setattr(memory, "_DEFAULT", LIMIT)
+    monkeypatch.setattr(memory, "DEFAULT_LIMIT", LIMIT)
     monkeypatch.setattr(memory, "_LARGE", 1 << 20)
     assert code_of(ENDLESS[name], None) == "R0408"
 
@@ -109,7 +109,7 @@ def test_the_default_follows_the_machine(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_without_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_DEFAULT", 1)
+    monkeypatch.setattr(memory, "DEFAULT_LIMIT", 1)
     # Memory that was freed before may serve the recursion, and the process does not grow.
     monkeypatch.setattr(memory, "_taken", count(0, 1000).__next__)
     text = """def @f(%n: int32) -> int32 { if (equal(%n, 0)) { 0 } else { add(@f(subtract(%n, 1)), 1) } }

@@ -67,11 +67,11 @@ class Turn:
     """
 
     def __init__(self, call: Call, function: Function, own: Expr, needs: Needs, callee: Callable[[Expr], Function | None]) -> None:
-        branches = [function.body.true_branch, function.body.false_branch] if isinstance(function.body, If) else []
+        assert isinstance(function.body, If)
+        branches = [function.body.true_branch, function.body.false_branch]
         again = [b for b in branches if isinstance(b, Call) and _is_same(b.op, own) and len(b.args) == len(function.params)]
         if len(again) != 1 or len(call.args) != len(function.params) or function.type_params:
             raise NoLoop
-        assert isinstance(function.body, If) and isinstance(again[0], Call)
         self.call = call
         self.end = branches[again[0] is branches[0]]
         self._fixed = {p: x for p, x, y in zip(function.params, call.args, again[0].args) if y is p}

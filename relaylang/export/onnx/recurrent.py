@@ -188,8 +188,8 @@ class Graph:
         states: list[list[Expr]] = [[x] for x in last.states]
         outputs = [[x] for x in raw]
         if lengths is not None:
-            states = [[u for u in self._where(x, old)] for x, old in zip(last.states, last.before)]
-            outputs = [[u for u in self._where(x, None)] for x in raw]
+            states = [list(self._where(x, old)) for x, old in zip(last.states, last.before)]
+            outputs = [list(self._where(x, None)) for x in raw]
         inner = [x for s in chain for x in s.states if lengths is not None or s is not last]
         inner += [x for s in chain[1:] for x in s.before]
         return self._checked(Found(last, lengths, chain[0].before, self._joined(outputs), states, inner, raw[0]))

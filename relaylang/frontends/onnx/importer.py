@@ -31,15 +31,6 @@ from relaylang.runtime.text import read_bytes
 
 #: Graphs inside layers, and functions that call functions, go this deep.
 _DEEPEST = 64
-#: Operators that move elements, texts as well.
-_MOVERS = frozenset(
-    "ArrayFeatureExtractor Compress Concat Expand Flatten Gather GatherElements GatherND Reshape Slice Split Squeeze Tile "
-    "Transpose Unsqueeze Where".split()
-)
-#: Operators whose conversions take texts.
-_OF_TEXTS = frozenset(
-    "Cast CategoryMapper Equal Identity LabelEncoder Loop OneHotEncoder Scan StringConcat StringNormalizer TfIdfVectorizer".split()
-)
 #: The value of a tensor whose layer was not converted.
 MISSING = object()
 
@@ -290,15 +281,9 @@ class Importer:
         why = schema.wrong_form(proto, domain, version, node.attributes) or self.rules.wrong_operands(rule, inputs)
         if why:
             raise Malformed(why)
-        if any(isinstance(x, texts.Texts) for x in inputs):
-            if rule.name in ("Shape", "Size"):
-                codes = [x.codes for x in inputs if isinstance(x, texts.Texts)]
-                return [rule.convert(node, *[self.builder.op("take", x, 0, axis=-1) for x in codes])]
-            if rule.name in _MOVERS:
-                return texts.moved(self.builder, partial(rule.convert, node), inputs)
-            if rule.name not in _OF_TEXTS:
-                raise Unsupported("its operands are texts")
-        converted = rule.convert(node, *inputs)
+        of_texts = any(isinstance(x, texts.Texts) for x in inputs)
+        convert = partial(rule.convert, node)
+        converted = texts.converted(self.builder, rule.name, convert, inputs) if of_texts else convert(*inputs)
         return [converted] if isinstance(converted, (Expr, texts.Texts)) else list(converted)
 
     def _why_not(self, name: str, version: int, domain: str) -> str:

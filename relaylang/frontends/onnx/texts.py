@@ -13,8 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Builder, Malformed
+from relaylang.frontends.common import Builder, Malformed, Unsupported
 from relaylang.ir import Expr
+
+#: Operators that move elements, texts as well.
+_MOVERS = frozenset(
+    "ArrayFeatureExtractor Compress Concat Expand Flatten Gather GatherElements GatherND Reshape Slice Split Squeeze Tile "
+    "Transpose Unsqueeze Where".split()
+)
+#: Operators whose conversions take texts.
+_TAKEN = frozenset(
+    "Cast CategoryMapper Equal Identity LabelEncoder Loop OneHotEncoder Scan StringConcat StringNormalizer TfIdfVectorizer".split()
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +103,17 @@ def rows(b: Builder, codes: Expr) -> Expr:
     return codes if b.rank(codes) == 2 else b.reshape(codes, [-1, b.extent(codes, -1)])
 
 
+def converted(b: Builder, operator: str, convert: Callable[..., Any], inputs: Sequence[Any]) -> Any:
+    """The results of an operator, some of whose operands are texts. Raises `Unsupported` for one that takes none."""
+    if operator in ("Shape", "Size"):
+        return convert(*[b.op("take", x.codes, 0, axis=-1) for x in inputs if isinstance(x, Texts)])
+    if operator in _MOVERS:
+        return moved(b, convert, inputs)
+    if operator not in _TAKEN:
+        raise Unsupported("its operands are texts")
+    return convert(*inputs)
+
+
 def moved(b: Builder, convert: Callable[..., Any], inputs: Sequence[Any]) -> list[Any]:
     """The results of a conversion that moves elements, called with places in a table of the texts."""
     texts = [x for x in inputs if isinstance(x, Texts)]
@@ -113,4 +134,4 @@ def moved(b: Builder, convert: Callable[..., Any], inputs: Sequence[Any]) -> lis
     return [taken(b, table, r) for r in results]
 
 
-__all__ = ["Texts", "constant", "decoded", "encoded", "equal", "fitted", "moved", "room", "rows", "taken", "widened"]
+__all__ = ["Texts", "constant", "converted", "decoded", "encoded", "equal", "fitted", "moved", "room", "rows", "taken", "widened"]

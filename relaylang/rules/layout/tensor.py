@@ -326,15 +326,11 @@ def reduction(position: bool = False) -> Rule:
             attrs = changed(attrs, axis=[i for i, (c, _) in enumerate(parts(layout)) if {c, c.upper()} & letters])
         inputs = [layout]
         if len(old) == 2:  # variance, and the mean that it takes
-            inputs.append(_layout_of_mean(layout, before, types))
+            mean = shape_at(types, 1) or ()
+            inputs.append(fitted(layout, before, mean) if len(mean) == rank(before) else PLAIN)
         return Out(inputs, [left], attrs)
 
     return rule
-
-
-def _layout_of_mean(layout: str, before: str, types: Types) -> str:
-    mean = shape_at(types, 1) or ()
-    return fitted(layout, before, mean) if len(mean) == rank(before) else PLAIN
 
 
 def _reduced(layout: str, gone: set[str], keepdims: bool) -> str:

@@ -10,7 +10,6 @@ import json
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from functools import cache
 from time import perf_counter_ns
 from typing import Any
 
@@ -26,7 +25,7 @@ from relaylang.runtime import interrupts
 from relaylang.runtime.external import Calls
 from relaylang.runtime.failures import STATUS, fault_title
 from relaylang.runtime.library import address_in, connect, function_in, open_library, table_in, unload
-from relaylang.runtime.machine import available_memory, resident_memory, usable_cpus
+from relaylang.runtime.machine import default_limit, resident_memory, usable_cpus
 from relaylang.runtime.tensors import aligned, at_a_line
 from relaylang.runtime.vm.host import Host
 from relaylang.runtime.vm.instructions import DTYPE_NUMBERS, DTYPES, FAULTS
@@ -60,8 +59,6 @@ _RUN = ctypes.CFUNCTYPE(None, _P, _P, _P, _P, _P, _I)
 _DONE, _PAUSE, _HOST = range(3)
 #: Calls, and stretches of kernels' work, between two looks at signals.
 _FUEL = 1 << 20
-#: Without a caller's limit, a program may take this much, or half of the memory left.
-_DEFAULT = 4 << 30
 _FIELDS = (
     "fault",
     "function",
@@ -80,12 +77,6 @@ _FIELDS = (
 )
 #: The place of each.
 _PLACES = {name: place for place, name in enumerate(_FIELDS)}
-
-
-@cache
-def _default_limit() -> int:
-    left = available_memory()
-    return min(_DEFAULT, left // 2) if left is not None else _DEFAULT
 
 
 class _Function(ctypes.Structure):
@@ -265,7 +256,7 @@ class Machine:
             raise MemoryError
         self.place = _P(handle)
         # The library stays loaded until then.
-        self._end = weakref.finalize(self, _freed, library, self.place)
+        self._end = weakref.finalize(self, lambda held, place: held.free(place), library, self.place)
         self._end.atexit = False
         self.dropped: list[int] = []
         self.spent: np.ndarray | None = None
@@ -340,7 +331,7 @@ class Machine:
             words = encode(args, self.loaded.constructors, self._handle, keep)
         except (Unknown, KeyError) as e:
             raise RelayError(error("R0402", f"the program cannot take this value: {e}")) from None
-        self._allowed = int(min(limit if limit is not None else _default_limit(), 1 << 61))
+        self._allowed = int(min(limit if limit is not None else default_limit(), 1 << 61))
         (used,) = self.counters("used")
         library.limit(place, self._allowed + used)
         fault = 0 if self._build(words) else FAULTS.index("memory")
@@ -503,10 +494,6 @@ class Machine:
 
     def _memory(self) -> str:
         return f"the program needs more than the {size_text(self._allowed)} that it may use"
-
-
-def _freed(library: VMLibrary, place: Any) -> None:
-    library.free(place)
 
 
 def _words(address: int, count: int) -> np.ndarray:

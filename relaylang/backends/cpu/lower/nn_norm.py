@@ -92,10 +92,13 @@ def _softmax_of_rows(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool
         x = b.let("x", ir.address(data, o * length))
         room = bulk + lanes
         e: ir.Local | ir.Var | None = None
-        if not log and surely_less(length, ROW + 1):
-            e = b.local("e", "float32", [room])
-        elif not log:
-            e = b.let("e", ir.address(kernel.buffer((rows, room), "float32"), o * room, written=True))
+        if not log:
+            on_stack = surely_less(length, ROW + 1)
+            e = (
+                b.local("e", "float32", [room])
+                if on_stack
+                else b.let("e", ir.address(kernel.buffer((rows, room), "float32"), o * room, written=True))
+            )
         peaks = [b.var(name, ir.splat(low, lanes)) for name in ("m", "n", "m2", "n2")[:side]]
         sums = [b.var(name, ir.splat(ir.Const(0.0, "float32"), lanes)) for name in ("s", "t", "s2", "t2")[:side]]
         m, s = peaks[0], sums[0]
@@ -138,13 +141,14 @@ def _softmax_of_rows(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool
         for turn in _rotations(lanes):
             b.assign(s, s + ir.mix(s, s, turn))
         total = ir.lane(s, 0)
-        b.let("scale", ir.op("log", total) if log else ir.Const(1.0, "float32") / total)
         nest = Nest(shape, {d: (ir.Var(f"y{d}"), ir.Var(f"y{d}") + 1) for d in outer})
         index = [variable(d) for d in range(len(shape))]
         scale = nest.variable("scale", "float32", 0)
         if log:
+            b.let("scale", ir.op("log", total))
             value = BufTensor(data).at(nest, index) - nest.variable("most", "float32", 0) - scale
         else:
+            b.let("scale", ir.Const(1.0, "float32") / total)
             value = nest.load(Buf("e", (length,), "float32"), variable(axis)) * scale
         sink.store(nest, index, value)
         b.add(*kernel.statements(nest))

@@ -6,16 +6,16 @@ from relaylang.export.attributes import result
 from relaylang.export.onnx.emitter import Emitter
 from relaylang.export.walk import Value
 from relaylang.ir import Call
-from relaylang.ops.record import Op
+from relaylang.passes.rewriting import is_call
 from relaylang.rules.quantization.blocks import packed
 
 
 def dense_of_blocks(e: Emitter, call: Call, x: Value) -> Value | None:
     """A product of float32 whose weight is the expression of `Blocks`; None for another."""
     definition = e.defined(call.args[1])
-    while definition is not None and isinstance(definition[0].op, Op) and definition[0].op.name in ("strided_slice", "reshape"):
+    while definition is not None and is_call(definition[0], "strided_slice", "reshape"):
         definition = e.defined(definition[0].args[0])
-    if definition is None or not isinstance(definition[0].op, Op) or definition[0].op.name != "qnn.dequantize":
+    if definition is None or not is_call(definition[0], "qnn.dequantize"):
         return None
     node, scope = definition
     codes, scales, zeros = (scope[a].data for a in node.args)  # type: ignore[index]
@@ -26,7 +26,7 @@ def dense_of_blocks(e: Emitter, call: Call, x: Value) -> Value | None:
     blocks = -(-columns // size)
     if size < 16 or size & (size - 1) or rows * blocks != len(codes) or scales.size != len(codes) or zeros.size != len(codes):
         return None
-    if zeros.min(initial=0) < 0 or zeros.max(initial=0) > 255:
+    if not 0 <= zeros.min(initial=0) <= zeros.max(initial=0) <= 255:
         return None
     bits = 4 if max(codes.max(initial=0), zeros.max(initial=0)) < 16 else 8
     return e.custom(  # type: ignore[no-any-return]
