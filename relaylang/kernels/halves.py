@@ -31,7 +31,8 @@ def _converts(loop: ir.Loop) -> bool:
     stores = [s for s in loop.body if isinstance(s, ir.Store)]
     lets = [s for s in loop.body if isinstance(s, ir.Let) and not s.mutable]
     places = {s.buffer: ir.key(s.index) for s in stores}
-    inner = [part for s in (*lets, *stores) for part in expressions(s.value)]
+    values = [*(s.value for s in lets), *(s.value for s in stores)]
+    inner = [part for value in values for part in expressions(value)]
     reads = [part for part in inner if isinstance(part, ir.Load) and part.buffer in places]
     plain = len(stores) + len(lets) == len(loop.body) and len(places) == len(stores)
     if not plain or any(ir.key(r.index) != places[r.buffer] for r in reads):

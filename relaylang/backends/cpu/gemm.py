@@ -22,7 +22,7 @@ LINE = 64
 
 
 def _squares(
-    arith: Arith, vectors: int, rows: int, data: ir.Var, apart: int, taps: int, tap: int, begin: ir.Param | None
+    arith: Arith, vectors: int, rows: int, data: ir.Var, apart: ir.Expr | int, taps: int, tap: int, begin: ir.Param | None
 ) -> tuple[ir.Local, ir.Body, ir.Stmt, Callable[[ir.Expr, int, ir.Expr], ir.Expr]]:
     """The parts of a kernel whose registers hold squares of two rows and two columns.
 
@@ -38,7 +38,7 @@ def _squares(
     def columns(body: ir.Stmt) -> ir.Stmt:
         return ir.loop("v", 0, vectors, [ir.loop("h", 0, 2, [body], ir.UNROLLED)], ir.UNROLLED)
 
-    def pair(number: ir.Expr, other: int) -> ir.Body:
+    def pair(number: ir.Expr, other: ir.Expr | int) -> ir.Body:
         first = k * tap + number * (2 * apart)
         a = ir.Let(
             "a", ir.Intrinsic(arith.splat, (ir.address(data, first), ir.address(data, first + other)), ir.vector(arith.data, 16))
@@ -123,10 +123,9 @@ def block_kernel(
         """A statement for each register of results, and statements before each row of them."""
         return [ir.loop("r", 0, rows, [*before, ir.loop("v", 0, vectors, [body], ir.UNROLLED)], ir.UNROLLED)]
 
-    square = None
-    if arith.square and apart is not None:
-        square = _squares(arith, vectors, rows, data[-1], apart, taps, tap, begin if start else None)
-    at = k * tap + r * (ir.Var("apart") if apart is None else apart)
+    distance: ir.Expr | int = ir.Var("apart") if apart is None else apart
+    square = _squares(arith, vectors, rows, data[-1], distance, taps, tap, begin if start else None) if arith.square else None
+    at = k * tap + r * distance
     value = ir.load(data[-1], at) if arith.steps == 1 else ir.address(data[-1], at)
     a = ir.Let("a", ir.Intrinsic(arith.splat, (value,), ir.vector(arith.data if arith.steps > 1 else arith.registers, width)))
     product = ir.Intrinsic(arith.fma, (a.var, ir.load(b, v), ir.load(c, r, v)), vec)
