@@ -43,6 +43,8 @@ UNSET = {
     "randn_like",
     "randint",
     "randint_like",
+    "nn.functional.fractional_max_pool2d",
+    "nn.functional.fractional_max_pool3d",
     "multinomial",
     "bernoulli",
     "uniform",
