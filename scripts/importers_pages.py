@@ -260,7 +260,8 @@ mod, params = relay.frontend.from_keras(model, {"input_1": (1, 3, 224, 224)})
 - Programs keep the layout of the network, which is NHWC by default. `--layout NCHW` converts convolutions and pools.
 - As in TVM, `from_keras` has the layout NCHW by default. Then inputs and outputs of four axes are NCHW, too. `layout="NHWC"`
   keeps them.
-- The batch is `?` where the file leaves it open; `--shape` gives it.
+- The batch of all inputs is the named extent `batch` where the file leaves it open; `--shape batch=4` gives it a number.
+  Other open extents are `?`.
 - A model without an input layer has the input `NAME_input`, where `NAME` is its first layer.
 - Masks of `Masking` and `Embedding` go where Keras takes them: to recurrent layers, attention, means and sums.
 - Short recurrences are written out, others become loops. A warning names stateful layers, which begin each call with zeros.

@@ -434,7 +434,7 @@ def _divided(sizes: Sizes, value: int, by: int) -> tuple[int, int]:
         quotients[()], rest[()] = divmod(rest[()], factor)
     quotient, left_over = _size(sizes, quotients), _size(sizes, rest)
     low = bounds(left_over)[0]
-    if left_over == 0 or (low is not None and low >= 0 and surely_less(left_over, by)):
+    if (low == 0 and not isinstance(left_over, Size)) or (low is not None and low >= 0 and surely_less(left_over, by)):
         return quotient, left_over
     if _can_be_positive(left_over) and left_over >= 0:
         extra, left_over = _cut(sizes, left_over, by)

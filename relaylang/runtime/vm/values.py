@@ -26,7 +26,7 @@ class Unknown(TypeError):
 def bits_scalar(bits: int, dtype: str) -> np.ndarray:
     """The scalar of a number's first bytes."""
     kind = np.dtype(dtype)
-    return np.frombuffer(bits.to_bytes(8, "little", signed=True)[: kind.itemsize], kind)[0].reshape(())
+    return np.frombuffer(bytearray(bits.to_bytes(8, "little", signed=True)), kind, 1).reshape(())
 
 
 class Words(NamedTuple):

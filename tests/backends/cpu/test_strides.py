@@ -154,13 +154,13 @@ class Library:
                 continue
             self.cases[number] = found
             kernel = found[0]
-            packs = [emitter.pack(PackIn(kernel, p, [], Slot("made", 0, (1,), "int8"))) for p in kernel.packs]
-            stages = emitter.kernel(Run(kernel, [], [], [], "test", Function([], Tuple([]))))
+            packs = [emitter.code.pack(PackIn(kernel, p, [], Slot("made", 0, (1,), "int8")), False) for p in kernel.packs]
+            stages = emitter.code.kernel(Run(kernel, [], [], [], "test", Function([], Tuple([]))), False)
             self.calls[number] = packs, [name for name, _ in stages]
             body = [f"{n}(b, 0, {s.units});" for n, s in stages]
             exported.append(f"{SHOWN} void run{number}(void* const* b) {{ {' '.join(body)} }}")
             exported += [f"{SHOWN} void pack{number}_{i}(void* const* b) {{ {n}(b); }}" for i, n in enumerate(packs)]
-        pieces = emitter.pieces.values()
+        pieces = emitter.code.pieces.values()
         helpers = {h for p in pieces for h in p.helpers}
         text = emitter._text(["#define R_LOCAL static"], [*[p.text for p in pieces], *exported], helpers)
         path = folder / "kernels.so"
