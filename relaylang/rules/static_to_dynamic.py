@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from relaylang.ir import ANY, Call, Dim, Expr, TensorType
-from relaylang.ir.typed import retype, typed_constant
+from relaylang.ir.typed import retype, typed, typed_constant, typed_tuple
+from relaylang.ir.types import ComputedDim, TypeVar
 from relaylang.ops import get
 from relaylang.ops.record import Op, make_attrs
 
@@ -30,6 +31,19 @@ RULES: Mapping[str, tuple[str, str]] = {
     "contrib_reverse_reshape": ("dyn.reshape", "newshape"),
     "image.resize2d": ("dyn.image.resize2d", "size"),
 }
+#: Operators on whole numbers that compute what extents do.
+_COMPUTES = {
+    "tir.Add": "add",
+    "tir.Sub": "subtract",
+    "tir.Mul": "multiply",
+    "tir.FloorDiv": "floor_divide",
+    "tir.FloorMod": "floor_mod",
+    "tir.Div": "divide",
+    "tir.Mod": "mod",
+    "tir.Min": "minimum",
+    "tir.Max": "maximum",
+}
+_VECTOR = TensorType((1,), "int64")
 
 
 def open_extents(call: Call) -> Sequence[Dim] | None:
@@ -61,3 +75,41 @@ def dynamic_call(call: Call, args: Sequence[Expr], extents: Expr) -> Call:
             kept["allowzero"] = True
         attrs = make_attrs(op.attrs, {**kept, attr: None} if attr in op.schema else kept)
     return retype(Call(op, operands, attrs, (), call.span), call)
+
+
+def extents_vector(dims: Sequence[Dim], places: Mapping[int, tuple[Expr, int]], vectors: dict[int, Expr]) -> Expr:
+    """Extents as a vector of int64.
+
+    `places` has the tensor and the axis that has each name, by the name's id; `vectors` the extents that have a vector of
+    one already, by theirs. Raises `KeyError` for `?`, for a name that has no place, and for a computation of another form.
+    """
+    stack = [*dims]
+    while stack:
+        node = stack[-1]
+        waiting = [o for o in node.operands if id(o) not in vectors] if isinstance(node, ComputedDim) else []
+        if waiting:
+            stack += waiting
+            continue
+        stack.pop()
+        if id(node) in vectors:
+            continue
+        if isinstance(node, ComputedDim):
+            operands = [vectors[id(o)] for o in node.operands]
+            vectors[id(node)] = typed(Call(get(_COMPUTES[node.type_key]), operands), _VECTOR)
+        elif isinstance(node, TypeVar):
+            tensor, axis = places[id(node)]
+            assert isinstance(tensor.checked_type, TensorType)
+            shape = _call("shape_of", [tensor], TensorType((len(tensor.checked_type.shape),), "int64"), dtype="int64")
+            vectors[id(node)] = _call("strided_slice", [shape], _VECTOR, begin=[axis], end=[axis + 1], strides=[1])
+        elif isinstance(node, int):
+            vectors[id(node)] = typed_constant(np.asarray([int(node)], "int64"))
+        else:
+            raise KeyError(node)
+    parts = typed_tuple([vectors[id(d)] for d in dims])
+    return _call("concatenate", [parts], TensorType((len(dims),), "int64"), axis=0)
+
+
+def _call(name: str, args: Sequence[Expr], ty: TensorType, **attrs: object) -> Call:
+    op = get(name)
+    assert op.attrs is not None
+    return typed(Call(op, args, make_attrs(op.attrs, attrs)), ty)

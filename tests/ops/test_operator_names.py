@@ -40,7 +40,6 @@ REASONS: dict[str, str] = {
     "relaylang/cli/run.py": "inputs can be filled with zeros or ones",
     "relaylang/passes/functions/flexible_shape_dispatch.py": "it writes how an input's extent is read, filled up and cut off",
     "relaylang/passes/functions/manifest_lifetimes.py": "it writes the operator that ends a value",
-    "relaylang/passes/normal_forms/extents_as_operands.py": "it computes shapes that attributes state by names",
     "relaylang/ir/expr.py": "Python's operators on expressions ask a service for the call of an operator by its name",
     "relaylang/quantize/dynamic.py": "it writes how data get a scale at run time",
     "relaylang/quantize/equalize.py": "biases between two layers take the factors of channels",

@@ -6,30 +6,12 @@ interpreter and the VM need no rule of their own for such calls.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-import numpy as np
-
-from relaylang.ir import Call, Dim, Expr, Function, TensorType, TupleType, Var, post_order, rewrite
-from relaylang.ir.typed import retype, typed, typed_constant, typed_field, typed_tuple
+from relaylang.ir import Call, Expr, Function, TensorType, TupleType, Var, post_order, rewrite
+from relaylang.ir.typed import retype, typed_field
 from relaylang.ir.types import ComputedDim, TypeVar
-from relaylang.ops import get
-from relaylang.ops.record import make_attrs
-from relaylang.rules.static_to_dynamic import dynamic_call, open_extents
-
-#: Operators on whole numbers that compute what extents do.
-_COMPUTES = {
-    "tir.Add": "add",
-    "tir.Sub": "subtract",
-    "tir.Mul": "multiply",
-    "tir.FloorDiv": "floor_divide",
-    "tir.FloorMod": "floor_mod",
-    "tir.Div": "divide",
-    "tir.Mod": "mod",
-    "tir.Min": "minimum",
-    "tir.Max": "maximum",
-}
-_VECTOR = TensorType((1,), "int64")
+from relaylang.rules.static_to_dynamic import dynamic_call, extents_vector, open_extents
 
 
 def extents_as_operands(function: Function) -> Function:
@@ -46,10 +28,9 @@ def extents_as_operands(function: Function) -> Function:
             return retype(new, old)
         assert isinstance(old, Call) and isinstance(new, Call)
         try:
-            parts = typed_tuple([_vector(d, places, vectors) for d in dims])
+            shape = extents_vector(dims, places, vectors)
         except KeyError:
             return retype(new, old)
-        shape = _call("concatenate", [parts], TensorType((len(dims),), "int64"), axis=0)
         return dynamic_call(old, new.args, shape)
 
     rewritten = rewrite(function, changed)
@@ -77,39 +58,3 @@ def _places(function: Function) -> Mapping[int, tuple[Expr, int]]:
                     if type(dim) is not ComputedDim and isinstance(dim, TypeVar) and (inner is function or dim in inner.type_params):
                         places.setdefault(id(dim), (value, axis))
     return places
-
-
-def _vector(dim: Dim, places: Mapping[int, tuple[Expr, int]], vectors: dict[int, Expr]) -> Expr:
-    """An extent as a vector of one int64. `vectors` has those that are made, by the extent's id.
-
-    Raises `KeyError` for `?`, for a name that has no place, and for a computation of another form.
-    """
-    stack = [dim]
-    while stack:
-        node = stack[-1]
-        waiting = [o for o in node.operands if id(o) not in vectors] if isinstance(node, ComputedDim) else []
-        if waiting:
-            stack += waiting
-            continue
-        stack.pop()
-        if id(node) in vectors:
-            continue
-        if isinstance(node, ComputedDim):
-            operands = [vectors[id(o)] for o in node.operands]
-            vectors[id(node)] = typed(Call(get(_COMPUTES[node.type_key]), operands), _VECTOR)
-        elif isinstance(node, TypeVar):
-            tensor, axis = places[id(node)]
-            assert isinstance(tensor.checked_type, TensorType)
-            shape = _call("shape_of", [tensor], TensorType((len(tensor.checked_type.shape),), "int64"), dtype="int64")
-            vectors[id(node)] = _call("strided_slice", [shape], _VECTOR, begin=[axis], end=[axis + 1], strides=[1])
-        elif isinstance(node, int):
-            vectors[id(node)] = typed_constant(np.asarray([int(node)], "int64"))
-        else:
-            raise KeyError(node)
-    return vectors[id(dim)]
-
-
-def _call(name: str, args: Sequence[Expr], ty: TensorType, **attrs: object) -> Call:
-    op = get(name)
-    assert op.attrs is not None
-    return typed(Call(op, args, make_attrs(op.attrs, attrs)), ty)
