@@ -73,7 +73,7 @@ class Tiling:
         """The rows of the blocks that a line has."""
         if self.full == self.tiles:
             return [self.rows]
-        return [self.rows, self.less] if self.blocks is None else halves(self.rows)
+        return [self.rows, self.less] if self.blocks is None else powers(self.rows)
 
     @property
     def most(self) -> int:
@@ -81,9 +81,9 @@ class Tiling:
         return (-(-self.tiles // self.segments) if self.blocks is None else self.blocks) * self.rows
 
 
-def halves(rows: int) -> list[int]:
-    """Some rows, half of them, and so on to one row. Any number below `rows` is a sum of different ones."""
-    return [rows, *halves(-(-rows // 2))] if rows > 1 else [1]
+def powers(rows: int) -> list[int]:
+    """Some rows, and the powers of two below, down to one. Any number below `rows` is a sum of different ones."""
+    return [rows, *(1 << n for n in reversed(range((rows - 1).bit_length())))]
 
 
 def _step(isa: Isa, vectors: int, size: int, costs: Costs) -> float:

@@ -216,8 +216,13 @@ R_INLINE float r_erf_f32(float x) {
   return a < 0.92f ? near : __builtin_copysignf(far, x);
 }
 
-//@ r_sigmoid_f32: r_exp_f32
-R_INLINE float r_sigmoid_f32(float x) { return 1.0f / (1.0f + r_exp_f32(-x)); }
+//@ r_sigmoid_f32: r_exp_near
+// Below -89 it is zero, above 17 one.
+R_INLINE float r_sigmoid_f32(float x) {
+  float c = x < -89.0f ? -89.0f : x;
+  c = c > 17.5f ? 17.5f : c;
+  return 1.0f / (1.0f + r_exp_near(-c));
+}
 
 //@ r_div
 // Division towards zero. By zero it is zero, and the least number by -1 wraps: neither may end the process.

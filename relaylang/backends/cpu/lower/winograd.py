@@ -25,7 +25,7 @@ from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Sink
 from relaylang.backends.cpu.lower.factors import Factors, Zero, less, takes_off
 from relaylang.backends.cpu.lower.geometry import Conv
-from relaylang.backends.cpu.tiling import SECOND_CACHE, block, choose, cut, halves
+from relaylang.backends.cpu.tiling import SECOND_CACHE, block, choose, cut, powers
 from relaylang.kernels import ir, visit
 from relaylang.kernels.dtypes import SIZES, int_range, is_float
 from relaylang.kernels.index import digits
@@ -307,7 +307,7 @@ class _Unit:
         rows, self.full = self.tiling.rows, self.tiling.full
         self.sizes = [rows] if self.full == self.tiling.tiles else [rows, rows - 1]
         if has_sizes(conv.out):
-            self.sizes, self.full = halves(rows), self.tiling.tiles
+            self.sizes, self.full = powers(rows), self.tiling.tiles
         self.unroll = next(k for k in (4, 2, 1) if conv.inputs // arith.steps % k == 0)
         #: Whether a unit transforms its own data.
         self.inner = self.places * self.tiles * conv.inputs * SIZES[arith.data] <= _STACK
