@@ -230,6 +230,17 @@ class CpuArtifact(Artifact):
         finally:
             self._arenas.append(arena)
 
+    def code(self) -> tuple[int, int, int, int] | None:
+        """What other compiled code runs: the addresses of `relay_run`, weights and prepared memory, and the arena's bytes.
+
+        None where a run can fail, or calls other people's code. The artifact must live as long as the addresses are used.
+        """
+        if self._manifest.may_fail or self._manifest.externals:
+            return None
+        weights, fixed = self._bound[:2]
+        run = ctypes.cast(self._code.run, ctypes.c_void_p).value or 0
+        return run, ctypes.addressof(weights), fixed.value or 0, self._manifest.arena
+
     def session(self, state: Mapping[str, int], /, **initial: Any) -> Session:
         """Runs that keep some inputs: `state` names each with the number of the result that is its next value.
 

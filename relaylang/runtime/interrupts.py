@@ -17,19 +17,16 @@ _raised: dict[int, BaseException] = {}
 
 
 def _answers() -> Iterator[int]:
-    """1 where a handler raised something, else 0."""
-    ends = 0
+    """1 where a handler raised something for this thread, else 0: one library may run another's code, and both end."""
     while True:
         # Python runs handlers as a frame goes on. A function goes on before its first `try`, a generator within it.
         try:
             while True:
-                yield ends
-                ends = 0
+                yield int(threading.get_ident() in _raised)
         except BaseException as problem:  # C cannot pass it on: `check` raises it again
             if isinstance(problem, GeneratorExit):
                 raise
             _raised[threading.get_ident()] = problem
-        ends = 1
 
 
 def watch(opened: ctypes.CDLL) -> Any:

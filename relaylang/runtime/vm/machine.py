@@ -27,7 +27,7 @@ from relaylang.runtime.failures import STATUS, fault_title
 from relaylang.runtime.library import address_in, connect, function_in, open_library, table_in, unload
 from relaylang.runtime.machine import default_limit, resident_memory, usable_cpus
 from relaylang.runtime.tensors import aligned, at_a_line
-from relaylang.runtime.vm.host import Host
+from relaylang.runtime.vm.host import STRETCH, Heat, Host
 from relaylang.runtime.vm.instructions import DTYPE_NUMBERS, DTYPES, FAULTS
 from relaylang.runtime.vm.program import UNKNOWN, VERSION, Packed, VMProgram
 from relaylang.runtime.vm.values import TENSOR, Unknown, Words, bits_scalar, decode, encode
@@ -114,6 +114,7 @@ class _Program(ctypes.Structure):
         ("specs", _P),
         ("dims", _P),
         ("arity", _P),
+        ("heat", _P),
         *[(name, ctypes.c_int32) for name in ("count", "most", "operands", "words")],
     ]
 
@@ -187,12 +188,13 @@ class Loaded:
             (_Spec * max(1, len(specs)))(*specs),
             (_L * max(1, len(dims)))(*dims),
         ]
+        self.heat = (Heat * max(1, len(packed)))(*[(STRETCH, None)] * len(packed))
         most = max([f.registers for f in program.functions] + [p.count for p in program.packed], default=0)
         most = max([most, *[f.params for f in program.functions]])
         operands = max([max(p.inputs + 1, p.count) for p in program.packed], default=0)
         words = max([p.words for p in program.packed], default=0)
         places = [ctypes.addressof(t) for t in tables]
-        self.record = _Program(self.code.ctypes.data, *places, None, len(program.functions), most, operands, words)
+        self.record = _Program(self.code.ctypes.data, *places, None, ctypes.addressof(self.heat), len(program.functions), most, operands, words)
         self._kept += tables
         self.constructors = {(c.belong_to.name_hint, c.name_hint): n for n, c in enumerate(program.constructors)}
         #: threads of a run without a caller's count (asked once: the answer takes longer than a small program)
@@ -387,7 +389,7 @@ class Machine:
     # --- the host's part ---
 
     def _host(self) -> None:
-        """Compute the kernel that waits, with the interpreter, and go on behind it."""
+        """Compute the kernel that waits, with the interpreter, and go on after it; or let one of the library go on."""
         program = self.loaded.program
         state = self.state()
         pc = state["pc"]
@@ -401,6 +403,8 @@ class Machine:
             assert item.module is not None
             constants = [program.weights[n] for n in item.constants]
             host = self.loaded.hosts[number] = Host(item.module, constants, program.target)
+        if item.region >= 0 and not state["asked"]:  # no more than a look
+            return host.stretch(self.loaded.heat[number], tuple([x.shape for x in inputs]))
         begin = perf_counter_ns()
         try:
             # One without results has looked at a call's extents, and gives the error.

@@ -14,7 +14,7 @@ from relaylang.runtime.manifest import External
 from relaylang.runtime.vm.instructions import Instruction, table
 
 #: The version of files and of machines.
-VERSION = 9
+VERSION = 10
 
 #: The extent of a kernel's result that is computed when the kernel runs.
 UNKNOWN = -1

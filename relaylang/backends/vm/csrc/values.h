@@ -1,6 +1,9 @@
 // Values of the machine, the pool that they come from, and their release without recursion.
 #include <stdlib.h>
 #include <time.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 typedef struct r_object r_object;
 typedef union { int64_t i; uint64_t u; double f; r_object* o; } r_bits;
@@ -35,6 +38,18 @@ typedef struct { int32_t dtype, rank; int64_t bytes; int64_t first; } r_spec;
 // numbers it reads that are computed from the extents of its inputs. A spec's `bytes` leave out extents that are not known.
 // A kernel that `fails` says how in the last 64 bytes of the arena. `takes` is the first spec of its operands, -1 where these may have any extents.
 typedef struct { int32_t region, inputs, outputs, spec, takes; const char* fixed; const void* const* params; int64_t arena, sizes, fails; } r_packed;
+// Code for known extents of a kernel's inputs, all in a row. `next` is code for others.
+typedef struct r_special {
+  const struct r_special* next;
+  const int64_t* extents;
+  int64_t count;
+  __typeof__(((r_region*)0)->run) run;
+  const void* const* params;
+  char* fixed;
+  int64_t arena;
+} r_special;
+// Of a kernel of unknown extents: the nanoseconds until the host is asked for code of the extents that it meets, and such code.
+typedef struct { int64_t left; const r_special* first; } r_heat;
 typedef struct {
   const int32_t* code;
   const r_function* functions;
@@ -42,6 +57,7 @@ typedef struct {
   const r_spec* specs;
   const int64_t* dims;
   const int32_t* arity;
+  r_heat* heat;
   int32_t count, most, operands, words;
 } r_program;
 typedef struct { int32_t function, into, pc, pad; int64_t base; r_object* closure; } r_frame;
@@ -89,6 +105,15 @@ static int r_grow(void** memory, int64_t* room, int64_t needed, int64_t size) {
   return 1;
 }
 
+// Memory of a size. That of many pages comes in large ones, where the system has them: addresses are looked up faster.
+static void* r_reserve(int64_t size) {
+  char* memory = malloc((size_t)size);
+#ifdef MADV_HUGEPAGE
+  if (memory && size >= 1 << 22) madvise(memory + (-(uintptr_t)memory & 4095), (size_t)size - 4096, MADV_HUGEPAGE);
+#endif
+  return memory;
+}
+
 static int r_class(int64_t size) {
   int n = 12;
   while (((int64_t)1 << n) < size) n++;
@@ -134,7 +159,7 @@ static void* r_take(r_machine* m, int64_t size) {
     for (r_block** at = list; *at; at = &(*at)->next)
       if ((*at)->size == whole) { block = *at; *at = block->next; break; }
     if (!block) {
-      void* memory = malloc((size_t)whole + 128);
+      void* memory = r_reserve(whole + 128);
       if (!memory) { m->asked = size; return NULL; }
       block = (r_block*)((((uintptr_t)memory + sizeof(r_block) + 63) & ~(uintptr_t)63) - sizeof(r_block));
       block->memory = memory;
