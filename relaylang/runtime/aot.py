@@ -17,7 +17,7 @@ from relaylang.runtime.benchmark import BenchmarkResult, timed
 from relaylang.runtime.failures import ERRORS, STATUS, Place, failure
 from relaylang.runtime.files import atomic_write, together
 from relaylang.runtime.library import function_in, open_library, unload
-from relaylang.runtime.tensors import aligned, at_a_line, empty
+from relaylang.runtime.tensors import aligned, at_lines, empty
 from relaylang.runtime.text import reason
 
 #: An input: its parameter, its place in a tuple, its shape and element type.
@@ -157,7 +157,7 @@ class AotProgram(Artifact):
             # Threads must end before their code goes.
             self._end = weakref.finalize(self, unload, library, function_in(library, "relay_aot_close", _CLOSE))
             self._end.atexit = False
-            self._constants = at_a_line(np.frombuffer(self.weights, np.uint8))
+            (self._constants,) = at_lines([np.frombuffer(self.weights, np.uint8)])
             self._run = function_in(library, "relay_aot", _RUN)
         return self._run
 

@@ -38,7 +38,7 @@ from relaylang.runtime.packed import Packed, check_machine, unpacked
 from relaylang.runtime.peaks import measured
 from relaylang.runtime.profile import Profile
 from relaylang.runtime.session import Session
-from relaylang.runtime.tensors import aligned, at_a_line, destinations, empty
+from relaylang.runtime.tensors import aligned, at_lines, destinations, empty
 
 _CAPABILITIES: frozenset[Capability] = frozenset(["run", "threads", "measure", "pack"])
 
@@ -162,9 +162,8 @@ class CpuArtifact(Artifact):
             if value is None:
                 raise RelayError(error("R0640", f"no value is given for the parameter {name}"))
             values[name] = TensorSpec(*spec).check(name, value)
-        for number in self._manifest.aligned:
-            name = self._manifest.params[number][0]
-            values[name] = at_a_line(values[name])
+        lined = [self._manifest.params[number][0] for number in self._manifest.aligned]
+        values.update(zip(lined, at_lines([values[name] for name in lined])))
         fixed = aligned(self._manifest.fixed)
         arena = self._arena()
         pointers = _pointers(list(values.values()))

@@ -32,13 +32,21 @@ def aligned(size: int) -> np.ndarray:
     return raw[start : start + size]
 
 
-def at_a_line(array: np.ndarray) -> np.ndarray:
-    """A contiguous array, or a copy of it, whose address is a multiple of 64."""
-    if array.ctypes.data % _LINE == 0:
-        return array
-    copy = aligned(array.nbytes).view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
+def at_lines(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Contiguous arrays, or copies of them, whose addresses are multiples of 64.
+
+    The copies lie in one piece of memory. A large one has large pages where the system has them, which are read faster.
+    Raises `RelayError` (R0408).
+    """
+    moved = [n for n, array in enumerate(arrays) if array.ctypes.data % _LINE]
+    memory = aligned(sum([-(-arrays[n].nbytes // _LINE) * _LINE for n in moved]))
+    out, start = list(arrays), 0
+    for n in moved:
+        size = arrays[n].nbytes
+        out[n] = memory[start : start + size].view(arrays[n].dtype).reshape(arrays[n].shape)
+        out[n][...] = arrays[n]
+        start += -(-size // _LINE) * _LINE
+    return out
 
 
 def shared(name: str, value: Any) -> np.ndarray:
@@ -111,4 +119,4 @@ def _shape(shape: Sequence[int]) -> str:
     return f"({', '.join(map(str, shape))})"
 
 
-__all__ = ["aligned", "at_a_line", "destinations", "shared"]
+__all__ = ["aligned", "at_lines", "destinations", "shared"]

@@ -26,7 +26,7 @@ from relaylang.runtime.external import Calls
 from relaylang.runtime.failures import STATUS, fault_title
 from relaylang.runtime.library import address_in, connect, function_in, open_library, table_in, unload
 from relaylang.runtime.machine import default_limit, resident_memory, usable_cpus
-from relaylang.runtime.tensors import aligned, at_a_line
+from relaylang.runtime.tensors import aligned, at_lines
 from relaylang.runtime.vm.host import STRETCH, Heat, Host
 from relaylang.runtime.vm.instructions import DTYPE_NUMBERS, DTYPES, FAULTS
 from relaylang.runtime.vm.program import UNKNOWN, VERSION, Packed, VMProgram
@@ -209,7 +209,7 @@ class Loaded:
         if item.region < 0:
             return 0, 0
         # Kernels read vectors of some weights where they lie.
-        arrays = [at_a_line(np.asarray(self.program.weights[n], order="C")) for n in item.weights]
+        arrays = at_lines([np.asarray(self.program.weights[n], order="C") for n in item.weights])
         params = (_P * max(1, len(arrays)))(*[a.ctypes.data for a in arrays])
         fixed, arena = aligned(item.fixed), aligned(item.arena)
         self._kept += [arrays, params, fixed]
