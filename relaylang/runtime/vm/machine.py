@@ -194,7 +194,9 @@ class Loaded:
         operands = max([max(p.inputs + 1, p.count) for p in program.packed], default=0)
         words = max([p.words for p in program.packed], default=0)
         places = [ctypes.addressof(t) for t in tables]
-        self.record = _Program(self.code.ctypes.data, *places, None, ctypes.addressof(self.heat), len(program.functions), most, operands, words)
+        self.record = _Program(
+            self.code.ctypes.data, *places, None, ctypes.addressof(self.heat), len(program.functions), most, operands, words
+        )
         self._kept += tables
         self.constructors = {(c.belong_to.name_hint, c.name_hint): n for n, c in enumerate(program.constructors)}
         #: threads of a run without a caller's count (asked once: the answer takes longer than a small program)

@@ -141,6 +141,9 @@ def _dots(product: Product, lanes: int, count: int, apart: int) -> ir.Body:
         for first in range(0, count // 4 * 4, 4):
             ends.append(ir.Block(four_sums([ir.load(a, row, first + n) for n in range(4)], lanes, to + first)))
     rest = ir.Reduce("add", "r", m * apart + j + c, ir.load(_W, w) * ir.load(_X, x))
+    tail = [ir.loop("k", bulk, depth, [written_out("m", rows, written_out("c", count, rest))])] if bulk < depth else []
+    if surely_less(SECOND_CACHE, 4 * product.columns * depth):
+        return [a, written_out("c", count, *_in_turn(product, lanes, bulk // lanes, a)), *ends, *tail]
     return [
         a,
         ir.Loop(
@@ -160,7 +163,32 @@ def _dots(product: Product, lanes: int, count: int, apart: int) -> ir.Body:
             step=lanes,
         ),
         *ends,
-        *([ir.loop("k", bulk, depth, [written_out("m", rows, written_out("c", count, rest))])] if bulk < depth else []),
+        *tail,
+    ]
+
+
+def _in_turn(product: Product, lanes: int, vectors: int, a: ir.Local) -> ir.Body:
+    """The sums of column `c` alone, which become `a[m][c]`.
+
+    Memory gives one run of weights twice as fast as several runs at a time. A sum has parts, which the processor adds at once.
+    """
+    rows, vec, parts = product.rows, ir.vector("float32", lanes), next(p for p in (4, 2, 1) if vectors % p == 0)
+    b = ir.Local("b", vec, (rows, parts), ir.REGISTERS, zero=True)
+    m, c, j, k, p, y = ir.Var("m"), ir.Var("c"), ir.Var("j"), ir.Var("k"), ir.Var("p"), ir.Var("y", vec)
+    data = ir.load(_X, m * product.left[1] + k + p * lanes, lanes=lanes)
+    add = ir.store(b, ir.fma(y, data, ir.load(b, m, p)), m, p)
+    read = ir.Let(y.name, ir.load(_W, (j + c) * product.right[1] + k + p * lanes, lanes=lanes))
+    total = sum([ir.load(b, m, n) for n in range(1, parts)], ir.load(b, m, 0))
+    return [
+        b,
+        ir.Loop(
+            "k",
+            ir.number(0),
+            ir.number(vectors * lanes),
+            [written_out("p", parts, read, written_out("m", rows, add))],
+            step=parts * lanes,
+        ),
+        written_out("m", rows, ir.store(a, total, m, c)),
     ]
 
 
