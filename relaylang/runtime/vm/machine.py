@@ -188,7 +188,7 @@ class Loaded:
             (_Spec * max(1, len(specs)))(*specs),
             (_L * max(1, len(dims)))(*dims),
         ]
-        self.heat = (Heat * max(1, len(packed)))(*[(STRETCH, None)] * len(packed))
+        self.heat = (Heat * max(1, len(packed)))(*[Heat(STRETCH, None) for _ in packed])
         most = max([f.registers for f in program.functions] + [p.count for p in program.packed], default=0)
         most = max([most, *[f.params for f in program.functions]])
         operands = max([max(p.inputs + 1, p.count) for p in program.packed], default=0)
