@@ -12,6 +12,7 @@ from relaylang.cli.inputs import bad_value
 from relaylang.cli.usage import UsageError
 from relaylang.interpreter import Profile as InterpreterProfile
 from relaylang.runtime.profile import Profile
+from relaylang.runtime.vm.profile import VMProfile
 
 FORMATS = ("table", "json", "trace", "svg")
 _REPETITIONS = ("repeat", "number", "min_repeat_ms")
@@ -40,8 +41,8 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--min-repeat-ms", type=float, metavar="MS", help="what a measurement of --benchmark takes at least")
 
 
-def check_measuring(args: argparse.Namespace, compiled: bool) -> None:
-    """Raises `UsageError` for options that do not go together, `RelayError` for wrong values."""
+def check_measuring(args: argparse.Namespace, repeats: bool) -> None:
+    """`repeats` says whether a profile is of several runs. Raises `UsageError` for options that do not go together, `RelayError` for wrong values."""
     if args.profile_format is not None and args.profile is None:
         raise UsageError("relay run: --profile-format goes with --profile", "relay run --help")
     if args.benchmark and args.profile is not None:
@@ -50,7 +51,7 @@ def check_measuring(args: argparse.Namespace, compiled: bool) -> None:
         value, option = getattr(args, word), f"--{word.replace('_', '-')}"
         if value is None:
             continue
-        if not (args.benchmark or (word == "repeat" and compiled and args.profile is not None)):
+        if not (args.benchmark or (word == "repeat" and repeats and args.profile is not None)):
             raise UsageError(f"relay run: {option} goes with --benchmark", "relay run --help")
         least, problem = (0, "negative") if word == "min_repeat_ms" else (1, "not 1 or more")
         if not value >= least:
@@ -85,16 +86,19 @@ def repetitions(args: argparse.Namespace) -> dict[str, Any]:
 
 def write_profile(
     args: argparse.Namespace,
-    profile: Profile | InterpreterProfile,
+    profile: Profile | InterpreterProfile | VMProfile,
     table: str | None = None,
     svg: Callable[[], str] | None = None,
 ) -> None:
     """Write a profile where the options say; `table` is its table, `svg` makes its picture. Raises `RelayError` where it has none."""
-    forms = {"table": lambda: table or str(profile), "json": profile.json, "trace": profile.chrome_trace}
+    forms = {"table": lambda: table or str(profile), "json": profile.json}
+    if not isinstance(profile, VMProfile):
+        forms["trace"] = profile.chrome_trace
     if svg is not None:
         forms["svg"] = svg
-    elif args.profile_format == "svg":
-        raise bad_value("--profile-format svg is for programs that count cycles: those for VTA")
+    if args.profile_format not in (None, *forms):
+        whose = {"svg": "that count cycles: those for VTA", "trace": "that keep the time of each step, not for those of the VM"}
+        raise bad_value(f"--profile-format {args.profile_format} is for programs {whose[args.profile_format]}")
     if args.profile:
-        write_bytes(args.profile, forms[args.profile_format or "trace"]().encode())
+        write_bytes(args.profile, forms[args.profile_format or ("trace" if "trace" in forms else "json")]().encode())
     print(forms["table" if args.profile else args.profile_format or "table"](), file=sys.stderr)

@@ -22,7 +22,7 @@ from relaylang.cli.compiled import computed_by, is_compiled, run_compiled
 from relaylang.cli.debugging import Debugging, add_debugging_options
 from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
 from relaylang.cli.limits import Limits, add_limit_options
-from relaylang.cli.measuring import add_measuring_options, check_measuring, measured, repetitions
+from relaylang.cli.measuring import add_measuring_options, check_measuring, measured, repetitions, write_profile
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.outputs import check_arrays, write_arrays
 from relaylang.cli.program import Program, check, load
@@ -66,18 +66,16 @@ _INTERPRETED = "the debugging options are the interpreter's; leave --executor ou
 _DEBUGGING = dict.fromkeys(("trace", "breaks", "watch_nan", "save_intermediates"), _INTERPRETED)
 _OF_THE_VM = dict.fromkeys(("fallbacks", "no_fallback"), "--fallbacks and --no-fallback are for programs of the VM: --executor vm")
 _COMPARE = {"compare": "--compare is for programs compiled for an Ethos-U; relay compile makes one"}
-_NO_PROFILE = {"profile": "--profile goes with the interpreter and with --executor cpu"}
 _TEXT = "is about a program's text, and {file} is compiled"
 #: What runs a program -> the options that it does not have, each with the reason.
 _REFUSED: dict[str, dict[str, str]] = {
     "interpreter": {**_OF_THE_VM, "threads": f"--threads {_COMPILED}", **_COMPARE, "benchmark": f"--benchmark {_COMPILED}"},
     "graph": {**_OF_THE_VM, **_COMPARE, **_DEBUGGING},
-    "vm": {**_COMPARE, **_DEBUGGING, **_NO_PROFILE},
+    "vm": {**_COMPARE, **_DEBUGGING},
     "vm file": {
         **_COMPARE,
         **_DEBUGGING,
         **dict.fromkeys(("expr", "target", "executor"), "a compiled program runs as it is; leave -e, --target and --executor out"),
-        **_NO_PROFILE,
     },
     "file": {**_OF_THE_VM, **_DEBUGGING, "expr": f"-e {_TEXT}", "entry": f"--entry {_TEXT}", "target": f"--target {_TEXT}"},
 }
@@ -128,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
         raise bad_value(f"--threads {args.threads} is not from 1 to {MAX_THREADS}")
     runtime = _runtime(args)
     compiled = runtime != "interpreter"
-    check_measuring(args, compiled)
+    check_measuring(args, runtime in ("graph", "file"))
     for option, why in _REFUSED[runtime].items():
         if is_given(args, option):
             raise UsageError(f"relay run: {why.format(file=args.file)}", "relay run --help")
@@ -280,6 +278,8 @@ def _on_machine(
         value = Value(call(), ty)
     if args.fallbacks:
         print("\n".join(map(str, executable.fallbacks())) or "compiled code has computed all kernels", file=sys.stderr)
+    if args.profile is not None:
+        write_profile(args, executable.profile(entry, (), inputs))
     if not args.benchmark:
         return value, None
     with stages.stage("measure"):

@@ -60,6 +60,17 @@ def test_profiles_as_json(program: Path, tmp_path: Path, capsys: pytest.CaptureF
         assert path.read_text().startswith(begin) and again.err.split()[0] == ("kernel" if more else "operator")
 
 
+def test_a_profile_of_the_vm(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "profile.json"
+    ran = relay(capsys, "run", program, "--random-params", "0", "--executor", "vm", "--profile", path)
+    rows = ran.err.splitlines()
+    assert ran.status == 0 and rows[0].split()[:3] == ["kernel", "calls", "us"]
+    assert rows[1].startswith("k0") and f"{program}:3:" in rows[1]
+    assert json.loads(path.read_text())["kernels"][0]["calls"] == 1
+    refused = relay(capsys, "run", program, "--random-params", "0", "--executor", "vm", "--profile", "--profile-format", "trace")
+    one_diagnostic(refused, 1, "R0705", "not for those of the VM")
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -69,6 +80,7 @@ def test_profiles_as_json(program: Path, tmp_path: Path, capsys: pytest.CaptureF
         ["--profile-format", "json"],
         ["--executor", "cpu", "--profile", "--number", "3"],
         ["--profile", "--repeat", "3"],
+        ["--executor", "vm", "--profile", "--repeat", "3"],
     ],
 )
 def test_options_that_do_not_go_together(program: Path, capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
