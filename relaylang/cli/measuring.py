@@ -42,7 +42,10 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check_measuring(args: argparse.Namespace, repeats: bool) -> None:
-    """`repeats` says whether a profile is of several runs. Raises `UsageError` for options that do not go together, `RelayError` for wrong values."""
+    """`repeats` says whether a profile is of several runs.
+
+    Raises `UsageError` for options that do not go together, `RelayError` for wrong values.
+    """
     if args.profile_format is not None and args.profile is None:
         raise UsageError("relay run: --profile-format goes with --profile", "relay run --help")
     if args.benchmark and args.profile is not None:

@@ -22,6 +22,7 @@ from relaylang.backends.vm.build import make_program
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, IRModule
 from relaylang.ir.bulk import gc_paused
+from relaylang.passes.functions.hoist_invariants import hoist_invariants
 from relaylang.runtime.vm.executable import VMExecutable
 from relaylang.typing import check
 
@@ -52,4 +53,4 @@ def compile_vm(
     if entries is None:
         entries = [gv.name_hint for gv, function in mod.functions.items() if function.body is not None]
     with gc_paused():
-        return make_program(mod, first, entries, native)
+        return make_program(hoist_invariants(mod, entries), first, entries, native)
