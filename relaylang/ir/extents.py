@@ -44,6 +44,14 @@ _MOST_TERMS = 40
 Terms = Mapping[tuple[TypeVar, ...], int]
 
 
+class OpenExtent(int):
+    """An extent whose number is known when a kernel runs."""
+
+    def broadcast(self, other: Dim) -> int | None:
+        """The extent that this one and another broadcast to; None where the two must be equal."""
+        raise NotImplementedError
+
+
 def _known(dim: Dim) -> bool:
     """Whether others can be computed of an extent."""
     if isinstance(dim, ComputedDim):

@@ -51,7 +51,7 @@ def span(form: Expr, extents: Sequence[int]) -> tuple[int, int]:
     low = high = const_of(form)
     for v, c in terms_of(form).items():
         reach = c * (extents[v] - 1)
-        low, high = (low, high + reach) if c > 0 else (low + reach, high)
+        low, high = (low, high + reach) if surely_less(-1, c) or c > 0 else (low + reach, high)
     return low, high
 
 

@@ -103,26 +103,42 @@ def sized(module: IRModule, isa: Isa, calls: Calls) -> Sized | None:
     None where there are too many sizes, or where code depends on their numbers.
     Raises `RelayError` where the backend has no such code for an operator.
     """
+    return _sized(with_open_loops(module), isa, calls, False)
+
+
+def broadcasting(module: IRModule, isa: Isa, calls: Calls) -> Sized | None:
+    """The kernels of a region for any extents, of which those that broadcast need not be equal: any of them may be 1.
+
+    None where no extents that may differ are broadcast, and as `sized`.
+    """
     module = with_open_loops(module)
-    candidates = [_for_numbers(module, isa, calls, numbers) for numbers in _NUMBERS]
+    try:
+        inputs, _ = _inferred(module, _NUMBERS[0], 1, True)
+        return _sized(module, isa, calls, True) if inputs.sizes.has_met else None
+    except RelayError:
+        return None
+
+
+def _sized(module: IRModule, isa: Isa, calls: Calls, yielding: bool) -> Sized | None:
+    candidates = [_for_numbers(module, isa, calls, numbers, yielding) for numbers in _NUMBERS]
     if candidates[0] is None or candidates[1] is None or candidates[0].text != candidates[1].text:
         return None
     if not candidates[0].program.may_fail:
-        candidates[0].empty = _empty(module)
+        candidates[0].empty = _empty(module, yielding)
     return candidates[0]
 
 
-def _empty(module: IRModule) -> Empty | None:
+def _empty(module: IRModule, yielding: bool) -> Empty | None:
     """When no call that reads unknown extents has elements to compute. None where this cannot be, or is not known."""
     try:
-        one, two = (_empty_for(module, numbers) for numbers in _NUMBERS)
+        one, two = (_empty_for(module, numbers, yielding) for numbers in _NUMBERS)
     except RelayError:
         return None
     return one if one == two else None
 
 
-def _empty_for(module: IRModule, numbers: Sequence[int]) -> Empty | None:
-    inputs, typed_mod = _inferred(module, numbers, 0)
+def _empty_for(module: IRModule, numbers: Sequence[int], yielding: bool) -> Empty | None:
+    inputs, typed_mod = _inferred(module, numbers, 0, yielding)
     body = typed_mod["main"].body
     calls = [node for node in post_order(body) if isinstance(node, Call)]
     without: dict[str, None] = {}
@@ -149,12 +165,12 @@ class _Inputs:
     `stands` are what the sizes stand for: others, or numbers, which they must equal.
     """
 
-    def __init__(self, function: Function, numbers: Sequence[int], least: int) -> None:
+    def __init__(self, function: Function, numbers: Sequence[int], least: int, yielding: bool) -> None:
         self.function = function
         self.numbers = numbers
         places = [n for n, d in enumerate(d for p in function.params for d in p.checked_type.shape) if not isinstance(d, int)]  # type: ignore[union-attr]
         self.texts = [f"d[{n}]" for n in places]
-        self.sizes = Sizes(numbers[: len(places)], least)
+        self.sizes = Sizes(numbers[: len(places)], least, yielding)
         self.stands: list[int] = [*self.sizes.sizes]
         self._places: dict[tuple[int, int], int] = {}
         ops = [node.op for node in post_order(function.body) if isinstance(node, Call) and isinstance(node.op, Op)]
@@ -182,9 +198,12 @@ class _Inputs:
         return [*conditions, *(f"size{n} <= {MOST}L" for n in self._places.values())]
 
 
-def _inferred(module: IRModule, numbers: Sequence[int], least: int) -> tuple[_Inputs, IRModule]:
-    """The region with sizes of at least `least` for its unknown extents. Extents that must be equal are one."""
-    inputs = _Inputs(module["main"], numbers, least)
+def _inferred(module: IRModule, numbers: Sequence[int], least: int, yielding: bool) -> tuple[_Inputs, IRModule]:
+    """The region with sizes of at least `least` for its unknown extents. Extents that must be equal are one.
+
+    In broadcasts all must be equal, or where extents are `yielding`, those that are not 1.
+    """
+    inputs = _Inputs(module["main"], numbers, least, yielding)
     for _ in range(_ROUNDS):
         typed_mod = _typed(inputs)
         merged = _merged(inputs.sizes, inputs.stands)
@@ -194,10 +213,10 @@ def _inferred(module: IRModule, numbers: Sequence[int], least: int) -> tuple[_In
     return inputs, typed_mod
 
 
-def _for_numbers(module: IRModule, isa: Isa, calls: Calls, numbers: Sequence[int]) -> Sized | None:
+def _for_numbers(module: IRModule, isa: Isa, calls: Calls, numbers: Sequence[int], yielding: bool) -> Sized | None:
     if sum(not isinstance(d, int) for p in module["main"].params for d in p.checked_type.shape) > len(numbers):  # type: ignore[union-attr]
         return None
-    inputs, typed_mod = _inferred(module, numbers, 1)
+    inputs, typed_mod = _inferred(module, numbers, 1, yielding)
     sizes = inputs.sizes
     checks = inputs.checks()
     program = lower_module(typed_mod, "main", [], isa, None, calls)

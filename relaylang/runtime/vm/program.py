@@ -14,7 +14,7 @@ from relaylang.runtime.manifest import External
 from relaylang.runtime.vm.instructions import Instruction, table
 
 #: The version of files and of machines.
-VERSION = 9
+VERSION = 10
 
 #: The extent of a kernel's result that is computed when the kernel runs.
 UNKNOWN = -1
@@ -46,7 +46,7 @@ class Packed:
 
     `outputs` are its results' types; those of a Relay function are found when it runs. `weights` are the numbers of the
     program's weights that the kernel reads. A kernel of the library with a `module` is for some extents of its inputs.
-    The host evaluates the others. It reads so many numbers (`sizes`) that are computed from these extents. `fails` says
+    The host evaluates the others, or where there is one, the kernel of the number `other` takes them. It reads so many numbers (`sizes`) that are computed from these extents. `fails` says
     whether the arena's end says how a run failed (`relaylang.runtime.manifest.STATUS`), and `sites` in which ways: operators,
     kinds of faults, places. `constants` are the numbers of the weights
     that the host gives the function behind its inputs. `takes` are the inputs' types of a kernel of the library. A value
@@ -68,6 +68,7 @@ class Packed:
     sites: tuple[tuple[str, str, Span | None], ...] = ()
     takes: tuple[Spec, ...] = ()
     why: tuple[str, ...] = ()
+    other: int = -1
 
     def reason(self, failed: int, shapes: Sequence[tuple[int, ...]]) -> str:
         """Why the host evaluates a call: the condition that `failed`, counted from 1, of inputs of some shapes."""

@@ -45,7 +45,7 @@ R_SHOWN void relay_vm_free(r_machine* m) {
 // of the caller's in use, calls, kernels, values made, handles, live values, base.
 R_SHOWN void relay_vm_state(r_machine* m, int64_t* out) {
   const int64_t found[] = {m->fault, m->function, m->pc, m->depth, m->used, m->peak, m->asked, m->externals, m->calls, m->kernels,
-                           m->made, m->handles_held, m->live, m->base};
+                           m->made, m->handles_held, m->live, m->base, m->packed};
   memcpy(out, found, sizeof found);
 }
 
@@ -358,6 +358,7 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
     int64_t arena = k->arena;
     const int64_t* computed = NULL;
     m->asked = 0;
+    m->packed = pc[1];
     if (k->region < 0) { m->pc = (int32_t)(pc - code); return R_HOST; }
     for (n = 0; n < k->inputs; n++)
       if (!r_fits(p, &p->specs[k->takes + n], &R[at[n]])) FAIL(R_FAULT_EXTENTS);
@@ -367,6 +368,11 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
     }
     if (relay_regions[k->region].shapes) {
       m->asked = r_shapes(m, k, R, at, in);
+      if (m->asked > 0 && k->other >= 0) {
+        m->packed = k->other;
+        k = &p->packed[k->other];
+        m->asked = r_shapes(m, k, R, at, in);
+      }
       if (m->asked > 0) { m->pc = (int32_t)(pc - code); return R_HOST; }
       arena = m->asked ? 0 : m->computed[0];
       in[k->inputs] = m->computed + 1;
