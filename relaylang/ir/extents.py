@@ -51,6 +51,10 @@ class OpenExtent(int):
         """The extent that this one and another broadcast to; None where the two must be equal."""
         raise NotImplementedError
 
+    def yields_to(self, wide: Dim) -> bool:
+        """Whether this one may be 1 where a result has another extent. False where the two must be equal."""
+        raise NotImplementedError
+
 
 def _known(dim: Dim) -> bool:
     """Whether others can be computed of an extent."""

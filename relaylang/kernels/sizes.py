@@ -35,14 +35,16 @@ _Terms = Mapping[tuple[str, ...], int]
 class Sizes:
     """The sizes of one kernel: `size0`, `size1`, ..., and the extents that it takes to be equal.
 
-    With `broadcasting` an extent that may be 1 yields to others. Else those that broadcast are taken to be equal, too.
+    With `broadcasting` an extent that may be 1 yields to others, in calls that allow it (`may_yield`). Else those that
+    broadcast are taken to be equal, too.
     """
 
     def __init__(self, numbers: Sequence[int], least: int = 1, broadcasting: bool = False) -> None:
         self.inferring = False
         self.broadcasting = broadcasting
-        #: whether extents that may differ have met in a broadcast
-        self.has_met = False
+        self.may_yield = False
+        #: whether extents that may differ have met in such a call
+        self.have_met = False
         #: of each atom that others broadcast to: these
         self.parts: dict[str, tuple[int, ...]] = {}
         self.equal: dict[tuple[str, str], tuple[int, int]] = {}
@@ -65,6 +67,7 @@ class Sizes:
 
     def begin(self) -> None:
         """Forget all assumptions."""
+        self.have_met = False
         self.equal.clear()
         self.assumed.clear()
 
@@ -143,10 +146,19 @@ class Size(OpenExtent):
         return True
 
     def broadcast(self, other: Any) -> int | None:
-        if not isinstance(other, int) or self.terms == _terms(other) or (surely_less(1, self) and surely_less(1, other)):
+        if not self._may_differ(other) or (surely_less(1, self) and surely_less(1, other)):
             return None
-        self.sizes.has_met = True
-        return _broadcast(self, other) if self.sizes.broadcasting else None
+        self.sizes.have_met = True
+        return _broadcast(self, other)
+
+    def yields_to(self, wide: Any) -> bool:
+        if not self._may_differ(wide) or surely_less(1, self):
+            return False
+        self.sizes.have_met = True
+        return self.sizes.assume(f"({self} == {wide} || {self} == 1)", True)
+
+    def _may_differ(self, other: Any) -> bool:
+        return self.sizes.broadcasting and self.sizes.may_yield and isinstance(other, int) and self.terms != _terms(other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other

@@ -107,6 +107,11 @@ def broadcast_shapes(left: Sequence[Dim], right: Sequence[Dim], ctx: RelationCon
     return tuple(out)
 
 
+def fits(own: Dim, wide: Dim) -> bool:
+    """Whether an operand's extent broadcasts to that of a result, as far as they are known."""
+    return own == 1 or (isinstance(own, OpenExtent) and own.yields_to(wide)) or same_dim(own, wide)
+
+
 def _broadcastable(mine: Sequence[Dim], other: Sequence[Dim]) -> str:
     """The note on a shape that does not broadcast with another: the nearest one that does."""
     short, long = sorted((mine, other), key=len)

@@ -38,7 +38,7 @@ from relaylang.ir import (
 from relaylang.ir.typed import retype, typed, typed_field, typed_tuple, typed_var
 from relaylang.kernels.dtypes import CTYPES
 from relaylang.kernels.sizes import MOST, Sizes, bounds, has_sizes, largest, without_common
-from relaylang.ops.record import Op
+from relaylang.ops.record import Op, OpPattern
 from relaylang.typing.incremental import CallTyper
 
 #: Two numbers for each size: primes, so that no others come from them by accident. Data, which come first, are larger than
@@ -72,6 +72,8 @@ _NUMBERS = (
         263,
     ),
 )
+#: Operators of other patterns whose operands broadcast.
+_YIELDING = ("adv_index", "variance")
 #: So often are extents that must be equal found, and types inferred again.
 _ROUNDS = 4
 
@@ -114,7 +116,7 @@ def broadcasting(module: IRModule, isa: Isa, calls: Calls) -> Sized | None:
     module = with_open_loops(module)
     try:
         inputs, _ = _inferred(module, _NUMBERS[0], 1, True)
-        return _sized(module, isa, calls, True) if inputs.sizes.has_met else None
+        return _sized(module, isa, calls, True) if inputs.sizes.have_met else None
     except RelayError:
         return None
 
@@ -229,6 +231,22 @@ def _for_numbers(module: IRModule, isa: Isa, calls: Calls, numbers: Sequence[int
     return Sized(program, tuple(inputs.texts), tuple(checks), tuple(map(str, extents)), text)
 
 
+class _Typer(CallTyper):
+    """Gives calls their types. Extents yield only in calls whose lowerings look at each operand's extents (`step_of`)."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.sizes = sizes
+
+    def give(self, call: Call) -> Call:
+        assert isinstance(call.op, Op)
+        self.sizes.may_yield = call.op.pattern == OpPattern.BROADCAST or call.op.name in _YIELDING
+        try:
+            return super().give(call)
+        finally:
+            self.sizes.may_yield = False
+
+
 def _typed(inputs: _Inputs) -> IRModule:
     """The region with sizes for its unknown extents, its types inferred anew, and shapes as attributes.
 
@@ -249,7 +267,7 @@ def _typed(inputs: _Inputs) -> IRModule:
     inputs.sizes.begin()
     inputs.sizes.inferring = True
     try:
-        body = _retyped(inputs.function.body, values, elements, CallTyper())
+        body = _retyped(inputs.function.body, values, elements, _Typer(inputs.sizes))
     finally:
         inputs.sizes.inferring = False
     return IRModule.from_expr(Function(params, body))
