@@ -85,9 +85,7 @@ def broadcast_shapes(left: Sequence[Dim], right: Sequence[Dim], ctx: RelationCon
             out.append(b)
         elif b == 1:
             out.append(a)
-        elif isinstance(a, OpenExtent) and (wide := a.broadcast(b)) is not None:
-            out.append(wide)
-        elif isinstance(b, OpenExtent) and (wide := b.broadcast(a)) is not None:
+        elif (isinstance(a, OpenExtent) or isinstance(b, OpenExtent)) and (wide := broadcast_open(a, b)) is not None:
             out.append(wide)
         elif a == b:
             out.append(a)
@@ -105,6 +103,12 @@ def broadcast_shapes(left: Sequence[Dim], right: Sequence[Dim], ctx: RelationCon
                 notes=[_broadcastable(mine, other)],
             )
     return tuple(out)
+
+
+def broadcast_open(left: Dim, right: Dim) -> int | None:
+    """What two extents broadcast to of which a kernel's run knows one; None for others, and where they must be equal."""
+    one, other = (left, right) if isinstance(left, OpenExtent) else (right, left)
+    return one.broadcast(other) if isinstance(one, OpenExtent) else None
 
 
 def fits(own: Dim, wide: Dim) -> bool:

@@ -73,7 +73,17 @@ _NUMBERS = (
     ),
 )
 #: Operators of other patterns whose operands broadcast.
-_YIELDING = ("adv_index", "variance")
+_YIELDING = frozenset(
+    {
+        "adv_index",
+        "collapse_sum_like",
+        "collapse_sum_to",
+        "nn.batch_matmul",
+        "qnn.simulated_dequantize",
+        "qnn.simulated_quantize",
+        "variance",
+    }
+)
 #: So often are extents that must be equal found, and types inferred again.
 _ROUNDS = 4
 

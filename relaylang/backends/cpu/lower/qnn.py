@@ -195,8 +195,9 @@ def _simulated(back: bool) -> Any:
         axis = call.attrs.axis
 
         def of(part: Tensor, nest: Nest, index: Sequence[Index]) -> Scalar:
-            one = all(n == 1 for n in part.shape)
-            return (part.at(nest, [ZERO for _ in part.shape]) if one else along(part, axis, index, nest)).cast(dtype)
+            at = axis_of(axis, len(shape)) if part.shape and shape else 0
+            own = slice(at, at + len(part.shape))
+            return (broadcast_at(part, nest, index[own], shape[own]) if shape else along(part, axis, index, nest)).cast(dtype)
 
         def at(nest: Nest, index: Sequence[Index]) -> Scalar:
             value = data.at(nest, index)
