@@ -45,8 +45,8 @@ class Sizes:
         self.may_yield = False
         #: whether extents that may differ have met in such a call
         self.have_met = False
-        #: of each atom that others broadcast to: these
-        self.parts: dict[str, tuple[int, ...]] = {}
+        #: of each extent that others broadcast to: these, by its text
+        self.parts: dict[str, list[int]] = {}
         self.equal: dict[tuple[str, str], tuple[int, int]] = {}
         #: answers that hold of the numbers, as C
         self.assumed: dict[str, None] = {}
@@ -380,11 +380,12 @@ def _broadcast(one: Size, two: int) -> int:
         return two if open_ones[0] is one else one
     parts = [part for _, part in sorted({**own, **other}.items())]
     text = f"(({' | '.join(f'({part} - 1)' for part in parts)}) + 1)"
-    sizes.parts[text] = tuple(parts)
     ends = [bounds(part) for part in parts]
     high = None if any(end is None for _, end in ends) else max(end for _, end in ends if end is not None)
     low = max([start for start, _ in ends if start is not None], default=0)
-    return sizes.atom(text, low, high, max(map(number_of, parts)), max(map(usual, parts)), *parts)
+    wide = sizes.atom(text, low, high, max(map(number_of, parts)), max(map(usual, parts)), *parts)
+    sizes.parts[str(wide)] = parts
+    return wide
 
 
 def step_of(extent: int, wide: int) -> int:

@@ -81,9 +81,6 @@ class NoCode:
     why: str
 
 
-_Way = Callable[[IRModule, Isa, Calls], "RegionCode | None"]
-
-
 def _static(module: IRModule, isa: Isa, calls: Calls) -> RegionCode:
     return RegionCode(lower_module(module, "main", [], isa, None, calls))
 
@@ -97,17 +94,18 @@ def _slices(module: IRModule, isa: Isa, calls: Calls) -> RegionCode | None:
     return RegionCode(program, Shapes((sliced.count,), sliced.checks, sliced.extents, str(program.arena_bytes)), sliced.steps)
 
 
-def _of_sizes(make: Callable[[IRModule, Isa, Calls], Sized | None]) -> _Way:
-    def lower(module: IRModule, isa: Isa, calls: Calls) -> RegionCode | None:
-        code = make(module, isa, calls)
-        if code is None:
-            return None
-        return RegionCode(code.program, Shapes(code.sizes, code.checks, code.extents, str(code.program.arena_bytes), code.empty))
-
-    return lower
+def _of_sizes(code: Sized | None) -> RegionCode | None:
+    if code is None:
+        return None
+    return RegionCode(code.program, Shapes(code.sizes, code.checks, code.extents, str(code.program.arena_bytes), code.empty))
 
 
-_LOWER: Mapping[str, _Way] = {STATIC: _static, SLICES: _slices, SIZED: _of_sizes(sized), BROADCASTING: _of_sizes(broadcasting)}
+_LOWER: Mapping[str, Callable[[IRModule, Isa, Calls], RegionCode | None]] = {
+    STATIC: _static,
+    SLICES: _slices,
+    SIZED: lambda module, isa, calls: _of_sizes(sized(module, isa, calls)),
+    BROADCASTING: lambda module, isa, calls: _of_sizes(broadcasting(module, isa, calls)),
+}
 
 
 def _has_products(module: IRModule) -> bool:
