@@ -44,6 +44,18 @@ _MOST_TERMS = 40
 Terms = Mapping[tuple[TypeVar, ...], int]
 
 
+class OpenExtent(int):
+    """An extent whose number is known when a kernel runs."""
+
+    def broadcast(self, other: Dim) -> int | None:
+        """The extent that this one and another broadcast to; None where the two must be equal."""
+        raise NotImplementedError
+
+    def yields_to(self, wide: Dim) -> bool:
+        """Whether this one may be 1 where a result has another extent. False where the two must be equal."""
+        raise NotImplementedError
+
+
 def _known(dim: Dim) -> bool:
     """Whether others can be computed of an extent."""
     if isinstance(dim, ComputedDim):

@@ -38,7 +38,7 @@ from relaylang.kernels.values import (
 )
 
 _BITS = 64
-_WORD = re.compile(r"size\d+|\d+|[()+*/%?:><-]")
+_WORD = re.compile(r"size\d+|\d+|[()+*/%?:><|-]")
 
 
 class _Steps:
@@ -303,7 +303,7 @@ def extent(size: int, sizes: Mapping[str, int]) -> int:
 
 
 def _computed(text: str, sizes: Mapping[str, int]) -> int:
-    """The number of a quotient, a rest or a choice of sizes, as C text."""
+    """The number of a quotient, a rest, a choice or the bits of sizes, as C text."""
     words = _WORD.findall(text)
     at = 0
 
@@ -350,6 +350,8 @@ def _computed(text: str, sizes: Mapping[str, int]) -> int:
 
     def choice() -> int:
         value = total()
+        while next_is("|"):
+            value |= total()
         if next_is(">"):
             value = int(value > total())
         if next_is("?"):

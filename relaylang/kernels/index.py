@@ -51,7 +51,7 @@ def span(form: Expr, extents: Sequence[int]) -> tuple[int, int]:
     low = high = const_of(form)
     for v, c in terms_of(form).items():
         reach = c * (extents[v] - 1)
-        low, high = (low, high + reach) if c > 0 else (low + reach, high)
+        low, high = (low, high + reach) if surely_less(-1, c) or c > 0 else (low + reach, high)
     return low, high
 
 
@@ -144,7 +144,7 @@ def splittable(form: Expr, shape: Sequence[int], extents: Sequence[int]) -> tupl
         parts = divide(form, size, extents)
         if parts is None:
             for v, c in terms_of(form).items():
-                cut = size // c if c > 0 and size % c == 0 else 0
+                cut = size // c if surely_less(0, c) and size % c == 0 else 0
                 if cut and surely_less(cut - 1, extents[v]) and extents[v] != cut and extents[v] % cut == 0:
                     return v, cut
             return None

@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from relaylang.diagnostics import RelayError, error
+from relaylang.ir.extents import OpenExtent
 
 #: The largest extent of an input.
 MOST = 1 << 40
@@ -32,10 +33,20 @@ _Terms = Mapping[tuple[str, ...], int]
 
 
 class Sizes:
-    """The sizes of one kernel: `size0`, `size1`, ..., and the extents that it takes to be equal."""
+    """The sizes of one kernel: `size0`, `size1`, ..., and the extents that it takes to be equal.
 
-    def __init__(self, numbers: Sequence[int], least: int = 1) -> None:
+    With `broadcasting` an extent that may be 1 yields to others, in calls that allow it (`may_yield`). Else those that
+    broadcast are taken to be equal, too.
+    """
+
+    def __init__(self, numbers: Sequence[int], least: int = 1, broadcasting: bool = False) -> None:
         self.inferring = False
+        self.broadcasting = broadcasting
+        self.may_yield = False
+        #: whether extents that may differ have met in such a call
+        self.have_met = False
+        #: of each extent that others broadcast to: these, by its text
+        self.parts: dict[str, list[int]] = {}
         self.equal: dict[tuple[str, str], tuple[int, int]] = {}
         #: answers that hold of the numbers, as C
         self.assumed: dict[str, None] = {}
@@ -56,6 +67,7 @@ class Sizes:
 
     def begin(self) -> None:
         """Forget all assumptions."""
+        self.have_met = False
         self.equal.clear()
         self.assumed.clear()
 
@@ -72,7 +84,7 @@ class Sizes:
         return _size(self, {(text,): 1})  # type: ignore[return-value]
 
 
-class Size(int):
+class Size(OpenExtent):
     """A polynomial that is no constant. `terms` has the factor of each product of atoms."""
 
     sizes: Sizes
@@ -132,6 +144,21 @@ class Size(int):
             return other == 0 and self.sizes.assume(f"{self} == 0", False)
         equate(self, other)
         return True
+
+    def broadcast(self, other: Any) -> int | None:
+        if not self._may_differ(other) or (surely_less(1, self) and surely_less(1, other)):
+            return None
+        self.sizes.have_met = True
+        return _broadcast(self, other)
+
+    def yields_to(self, wide: Any) -> bool:
+        if not self._may_differ(wide) or surely_less(1, self):
+            return False
+        self.sizes.have_met = True
+        return self.sizes.assume(f"({self} == {wide} || {self} == 1)", True)
+
+    def _may_differ(self, other: Any) -> bool:
+        return self.sizes.broadcasting and self.sizes.may_yield and isinstance(other, int) and self.terms != _terms(other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -339,6 +366,33 @@ def largest(one: int, two: int) -> int:
         numbers = max(number_of(one), number_of(two)), max(usual(one), usual(two))
         return sizes.atom(f"({one} > {two} ? {one} : {two})", low, most, *numbers, one, two)
     return two if surely_less(one - 1, two) else one
+
+
+def _broadcast(one: Size, two: int) -> int:
+    """The extent that two broadcast to, which the kernel checks. All others are 1 where one is not: their bits say which."""
+    sizes = one.sizes
+    own, other = ({str(p): p for p in sizes.parts.get(str(e), (e,))} for e in (one, two))
+    if own.keys() >= other.keys() or own.keys() < other.keys():
+        return one if own.keys() >= other.keys() else two
+    open_ones = [e for e in (one, two) if not surely_less(1, e)]
+    sizes.assume(f"({' || '.join([f'{one} == {two}', *(f'{e} == 1' for e in open_ones)])})", True)
+    if len(open_ones) == 1:
+        return two if open_ones[0] is one else one
+    parts = [part for _, part in sorted({**own, **other}.items())]
+    text = f"(({' | '.join(f'({part} - 1)' for part in parts)}) + 1)"
+    ends = [bounds(part) for part in parts]
+    high = None if any(end is None for _, end in ends) else max(end for _, end in ends if end is not None)
+    low = max([start for start, _ in ends if start is not None], default=0)
+    wide = sizes.atom(text, low, high, max(map(number_of, parts)), max(map(usual, parts)), *parts)
+    sizes.parts[str(wide)] = parts
+    return wide
+
+
+def step_of(extent: int, wide: int) -> int:
+    """How far an operand's index moves with that of a result, which its axis broadcasts to: 0 where the axis yields, else 1."""
+    if not isinstance(extent, Size) or not extent.sizes.broadcasting or extent.terms == _terms(wide) or surely_less(1, extent):
+        return 0 if not isinstance(extent, Size) and extent == 1 else 1
+    return extent.sizes.atom(f"({extent} > 1)", 0, 1, 1, 1, extent)
 
 
 def at_least(value: int, low: int) -> int:

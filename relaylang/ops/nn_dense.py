@@ -7,7 +7,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, Dim, TensorType, Type, TypeVar
 from relaylang.ops.record import Integer, Op, OpPattern, RelationContext, attrs_class, tensor
-from relaylang.ops.shapes import need_rank, same_dim
+from relaylang.ops.shapes import broadcast_open, need_rank, same_dim
 from relaylang.ops.traits import Trait
 
 F = OpPattern.OUT_ELEMWISE_FUSABLE
@@ -96,16 +96,17 @@ def batch_matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
     other, columns = (right.shape[2], right.shape[1]) if attrs.transpose_b else right.shape[1:]
     a, b = left.shape[0], right.shape[0]
     dims = (*left.shape, *right.shape)
+    wide = broadcast_open(a, b)
     if all(isinstance(d, int) for d in dims) or any(isinstance(d, TypeVar) for d in dims):
-        if not same_dim(a, b) and a != 1 and b != 1:
+        if wide is None and not same_dim(a, b) and a != 1 and b != 1:
             ctx.fail(f"has a batch of {b}, but the first argument has {a}, and neither is 1", 1)
         if not same_dim(inner, other):
             agrees = not attrs.transpose_b and inner == columns
             hint = ("`transpose_b=True` makes them agree: TVM 0.7 and older, which did not write it, meant it so",)
             what = f"sums over {other} numbers, but the first argument `{left!r}` has {inner} there"
             ctx.fail(what, 1, hint if agrees else ())
-    if isinstance(a, int) and isinstance(b, int):
-        batch: Dim = b if a == 1 else a
+    if wide is not None or (isinstance(a, int) and isinstance(b, int)):
+        batch: Dim = wide if wide is not None else b if a == 1 else a
     else:
         batch = a if a is b or b == 1 else b if a == 1 else ANY
     return TensorType((batch, rows, columns), attrs.out_dtype or left.dtype)

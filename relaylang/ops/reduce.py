@@ -7,7 +7,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import Dim, TensorType, Type, extent_dtype
 from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
-from relaylang.ops.shapes import distinct_axes, need_entries, same_dim
+from relaylang.ops.shapes import distinct_axes, fits, need_entries
 from relaylang.ops.traits import Trait
 
 R = OpPattern.COMM_REDUCE
@@ -86,7 +86,7 @@ def variance(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Ty
     if len(mean.shape) != len(data.shape):
         ctx.fail(f"must have as many dimensions as the data `{data!r}`, not `{mean!r}`", 1)
     for i, (extent, own) in enumerate(zip(data.shape, mean.shape)):
-        if own != 1 and not same_dim(extent, own):
+        if not fits(own, extent):
             ctx.fail(f"has the extent {own} along axis {i}, but the data `{data!r}` has {extent}", 1)
     return TensorType(reduced_shape(data, attrs, ctx), data.dtype)
 

@@ -7,7 +7,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import Dim, TensorType, Type
 from relaylang.ops.record import RelationContext, tensor
-from relaylang.ops.shapes import need_scalar, same_dim
+from relaylang.ops.shapes import fits, need_scalar
 
 #: The element types of results, the commonest first.
 QUANTIZED = ("int8", "uint8", "int16", "uint16", "int32")
@@ -44,7 +44,7 @@ def one_or_each(types: Sequence[Type], arg: int, extent: Dim, what: str, ctx: Re
     ty = tensor(types, arg, ctx)
     if len(ty.shape) > 1:
         ctx.fail(f"must be a scalar or a vector, not `{ty!r}`", arg)
-    if ty.shape and ty.shape[0] != 1 and not same_dim(ty.shape[0], extent):
+    if ty.shape and not fits(ty.shape[0], extent):
         ctx.fail(f"has {ty.shape[0]} {what} for {extent} channels", arg)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from relaylang.ir.extents import agree, combine, names_in, never_agree
+from relaylang.ir.extents import OpenExtent, agree, combine, names_in, never_agree
 from relaylang.ir.types import ANY, Dim, Extent, SymbolicDim, TensorType, Type, TypeVar, dim_text
 from relaylang.ops.record import RelationContext, tensor
 
 FLOATS = ("float16", "float32", "float64", "bfloat16")
+#: The classes of extents that broadcast to themselves where they are equal, with nothing to remember.
+_PLAIN = frozenset({int, type(ANY)})
 
 
 def shape_text(shape: Sequence[Dim]) -> str:
@@ -73,8 +75,7 @@ def product(shape: Sequence[Dim]) -> Dim:
 
 def broadcast_shapes(left: Sequence[Dim], right: Sequence[Dim], ctx: RelationContext, arg: int | None = 1) -> tuple[Dim, ...]:
     """The shape that two broadcast to, aligned at the last axis. An extent of 1 yields to any, `?` to a known one."""
-    # Of the same rank first: sizes that `==` compares are taken to be equal from then on.
-    if len(left) == len(right) and left == right and Extent not in map(type, (*left, *right)):
+    if len(left) == len(right) and _PLAIN.issuperset(map(type, (*left, *right))) and left == right:
         return tuple(left)
     longer, shorter = (left, right) if len(left) >= len(right) else (right, left)
     skip = len(longer) - len(shorter)
@@ -82,7 +83,11 @@ def broadcast_shapes(left: Sequence[Dim], right: Sequence[Dim], ctx: RelationCon
     for axis, (a, b) in enumerate(zip(left[len(left) - len(shorter) :], right[len(right) - len(shorter) :])):
         if a == 1:
             out.append(b)
-        elif b == 1 or a == b:
+        elif b == 1:
+            out.append(a)
+        elif (isinstance(a, OpenExtent) or isinstance(b, OpenExtent)) and (wide := broadcast_open(a, b)) is not None:
+            out.append(wide)
+        elif a == b:
             out.append(a)
         elif a is ANY:
             out.append(b)
@@ -98,6 +103,17 @@ def broadcast_shapes(left: Sequence[Dim], right: Sequence[Dim], ctx: RelationCon
                 notes=[_broadcastable(mine, other)],
             )
     return tuple(out)
+
+
+def broadcast_open(left: Dim, right: Dim) -> int | None:
+    """What two extents broadcast to of which a kernel's run knows one; None for others, and where they must be equal."""
+    one, other = (left, right) if isinstance(left, OpenExtent) else (right, left)
+    return one.broadcast(other) if isinstance(one, OpenExtent) else None
+
+
+def fits(own: Dim, wide: Dim) -> bool:
+    """Whether an operand's extent broadcasts to that of a result, as far as they are known."""
+    return own == 1 or (isinstance(own, OpenExtent) and own.yields_to(wide)) or same_dim(own, wide)
 
 
 def _broadcastable(mine: Sequence[Dim], other: Sequence[Dim]) -> str:

@@ -17,6 +17,7 @@ from relaylang.ops.shapes import (
     broadcast_shapes,
     change_layout,
     distinct_axes,
+    fits,
     mul_dim,
     need_int,
     need_rank,
@@ -200,8 +201,8 @@ def broadcast_to(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
 
 
 def must_broadcast_to(source: Sequence[Dim], target: Sequence[Dim], ctx: RelationContext) -> None:
-    broadcast = broadcast_shapes(source, target, ctx, 0)
-    if len(broadcast) != len(target) or not all(same_dim(a, b) for a, b in zip(broadcast, target)):
+    if len(source) > len(target) or not all(map(fits, source[::-1], target[::-1])):
+        broadcast_shapes(source, target, ctx, 0)
         ctx.fail(f"cannot be broadcast from {shape_text(source)} to {shape_text(target)}", 0)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from relaylang.kernels import ir
 from relaylang.kernels.evaluate import extent
 from relaylang.kernels.ir import Body, Expr
-from relaylang.kernels.sizes import Sizes
+from relaylang.kernels.sizes import Sizes, step_of
 from tests.kernels.values import DTYPES, FLOATS, HALVES, INTS, Scope, Values, numbers
 
 #: The elements of each buffer.
@@ -85,8 +85,8 @@ class Generator(Values):
         sizes: dict[str, int] = {}
         if rng.random() < 0.3:
             sizes = {f"size{n}": rng.randint(1, 7) for n in range(2)}
-            one, two = Sizes([11, 13]).sizes
-            shown = [one, two, one + 2, one * two, one // 2, (one + two) % 4, one * 3 // 2]
+            one, two = Sizes([11, 13], broadcasting=True).sizes
+            shown = [one, two, one + 2, one * two, one // 2, (one + two) % 4, one * 3 // 2, step_of(one, two) * two]
             self.sizes = [(size, extent(size, sizes)) for size in rng.sample(shown, 3)]  # type: ignore[misc]
         if rng.random() < 0.3:
             self.function()

@@ -64,7 +64,8 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
     interfaces = []
     region_numbers: dict[int, int] = {}
     weights = _Weights()
-    for packed, region_code in zip(pool.packed, pool.regions):
+    first_of = {packed.other: packed for packed in pool.packed if packed.other >= 0}
+    for number, (packed, region_code) in enumerate(zip(pool.packed, pool.regions)):
         if region_code is not None:
             code, shapes = region_code.program, region_code.shapes
             packed.region = region_numbers.setdefault(id(region_code), len(regions))
@@ -82,7 +83,9 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
             if shapes is None:
                 packed.module = None
                 continue
-        packed.module, packed.constants = weights.without(packed.module)
+        first = first_of.get(number)
+        without = weights.without(packed.module) if first is None else (first.module, first.constants)
+        packed.module, packed.constants = without
     scalars = [(row.name, len(row.operands)) for row in rows()]
     opcodes = {**NUMBERS, **{row.name: row.number for row in rows()}}
     functions: list[VMFunction] = []

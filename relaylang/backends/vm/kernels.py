@@ -12,8 +12,8 @@ from relaylang.backends.cpu.lower import gap
 from relaylang.backends.cpu.origin import calls_of
 from relaylang.backends.cpu.pipeline import lower_module
 from relaylang.backends.cpu.program import Program, Site
-from relaylang.backends.vm.regions import SIZED, SLICES, STATIC
-from relaylang.backends.vm.sized import Empty, sized
+from relaylang.backends.vm.regions import BROADCASTING, SIZED, SLICES, STATIC
+from relaylang.backends.vm.sized import Empty, Sized, broadcasting, sized
 from relaylang.backends.vm.slices import of_slices, slices_of
 from relaylang.diagnostics import RelayError
 from relaylang.ir import Call, IRModule, post_order
@@ -94,16 +94,18 @@ def _slices(module: IRModule, isa: Isa, calls: Calls) -> RegionCode | None:
     return RegionCode(program, Shapes((sliced.count,), sliced.checks, sliced.extents, str(program.arena_bytes)), sliced.steps)
 
 
-def _sized(module: IRModule, isa: Isa, calls: Calls) -> RegionCode | None:
-    sized_code = sized(module, isa, calls)
-    if sized_code is None:
+def _of_sizes(code: Sized | None) -> RegionCode | None:
+    if code is None:
         return None
-    arena = str(sized_code.program.arena_bytes)
-    shapes = Shapes(sized_code.sizes, sized_code.checks, sized_code.extents, arena, sized_code.empty)
-    return RegionCode(sized_code.program, shapes)
+    return RegionCode(code.program, Shapes(code.sizes, code.checks, code.extents, str(code.program.arena_bytes), code.empty))
 
 
-_LOWER: Mapping[str, Callable[[IRModule, Isa, Calls], RegionCode | None]] = {STATIC: _static, SLICES: _slices, SIZED: _sized}
+_LOWER: Mapping[str, Callable[[IRModule, Isa, Calls], RegionCode | None]] = {
+    STATIC: _static,
+    SLICES: _slices,
+    SIZED: lambda module, isa, calls: _of_sizes(sized(module, isa, calls)),
+    BROADCASTING: lambda module, isa, calls: _of_sizes(broadcasting(module, isa, calls)),
+}
 
 
 def _has_products(module: IRModule) -> bool:
@@ -129,7 +131,7 @@ def lower_region(module: IRModule, ways: Collection[str], isa: Isa, calls: Calls
     """
     why = "" if ways else _gap(module)
     order = (STATIC, SLICES, SIZED) if SLICES in ways and _has_products(module) else (STATIC, SIZED, SLICES)
-    for way in order:
+    for way in (*order, BROADCASTING):
         if way not in ways:
             continue
         try:

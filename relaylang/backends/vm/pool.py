@@ -11,7 +11,7 @@ from relaylang.backends.cpu.kernel import unsupported
 from relaylang.backends.vm.code import FunctionCode
 from relaylang.backends.vm.kernels import NoCode, RegionCode
 from relaylang.backends.vm.loops import counted_loops, ways_of_loop
-from relaylang.backends.vm.regions import STATIC, alone
+from relaylang.backends.vm.regions import BROADCASTING, STATIC, alone
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Constant, Constructor, Expr, Function, GlobalVar, IRModule, Let, TensorType, post_order, rewrite
 from relaylang.ir.typed import retype, typed
@@ -72,9 +72,18 @@ class Pool:
         return self._number(("spec", spec), self.specs, spec)
 
     def kernel(self, packed: Packed, code: RegionCode | None) -> int:
+        """The number of a kernel. Another one behind it takes over where extents broadcast that the kernel takes to be equal."""
+        number = len(self.packed)
         self.packed.append(packed)
         self.regions.append(code)
-        return len(self.packed) - 1
+        if code is not None and code.shapes is not None:
+            assert packed.module is not None
+            other = self.lower(packed.module, frozenset({BROADCASTING}))
+            if isinstance(other, RegionCode):
+                packed.other = len(self.packed)
+                self.packed.append(Packed(packed.inputs, packed.outputs, packed.count, module=packed.module))
+                self.regions.append(other)
+        return number
 
     def function(self, name: GlobalVar) -> int:
         """The number of a module's function, which is translated in its turn."""

@@ -30,11 +30,13 @@ from relaylang.kernels.dtypes import SIZES
 from relaylang.ops.record import Op
 from relaylang.runtime.vm.program import UNKNOWN, Spec
 
-__all__ = ["SIZED", "SLICES", "STATIC", "Region", "is_static", "tensors_of", "ways_of"]
+__all__ = ["BROADCASTING", "SIZED", "SLICES", "STATIC", "Region", "is_static", "tensors_of", "ways_of"]
 
 #: The ways to compile a region: for its extents, for each slice of a batch, for sizes that it reads. Without a way, the
 #: interpreter computes it.
 STATIC, SLICES, SIZED = "static", "slices", "sized"
+#: The way to compile it once more, for sizes of which those that broadcast may be 1.
+BROADCASTING = "broadcasting"
 
 
 def tensors_of(ty: Type | None) -> list[TensorType] | None:

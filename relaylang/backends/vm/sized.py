@@ -38,7 +38,7 @@ from relaylang.ir import (
 from relaylang.ir.typed import retype, typed, typed_field, typed_tuple, typed_var
 from relaylang.kernels.dtypes import CTYPES
 from relaylang.kernels.sizes import MOST, Sizes, bounds, has_sizes, largest, without_common
-from relaylang.ops.record import Op
+from relaylang.ops.record import Op, OpPattern
 from relaylang.typing.incremental import CallTyper
 
 #: Two numbers for each size: primes, so that no others come from them by accident. Data, which come first, are larger than
@@ -72,6 +72,18 @@ _NUMBERS = (
         263,
     ),
 )
+#: Operators of other patterns whose operands broadcast.
+_YIELDING = frozenset(
+    {
+        "adv_index",
+        "collapse_sum_like",
+        "collapse_sum_to",
+        "nn.batch_matmul",
+        "qnn.simulated_dequantize",
+        "qnn.simulated_quantize",
+        "variance",
+    }
+)
 #: So often are extents that must be equal found, and types inferred again.
 _ROUNDS = 4
 
@@ -103,26 +115,42 @@ def sized(module: IRModule, isa: Isa, calls: Calls) -> Sized | None:
     None where there are too many sizes, or where code depends on their numbers.
     Raises `RelayError` where the backend has no such code for an operator.
     """
+    return _sized(with_open_loops(module), isa, calls, False)
+
+
+def broadcasting(module: IRModule, isa: Isa, calls: Calls) -> Sized | None:
+    """The kernels of a region for any extents, of which those that broadcast need not be equal: any of them may be 1.
+
+    None where no extents that may differ are broadcast, and as `sized`.
+    """
     module = with_open_loops(module)
-    candidates = [_for_numbers(module, isa, calls, numbers) for numbers in _NUMBERS]
+    try:
+        inputs, _ = _inferred(module, _NUMBERS[0], 1, True)
+        return _sized(module, isa, calls, True) if inputs.sizes.have_met else None
+    except RelayError:
+        return None
+
+
+def _sized(module: IRModule, isa: Isa, calls: Calls, yielding: bool) -> Sized | None:
+    candidates = [_for_numbers(module, isa, calls, numbers, yielding) for numbers in _NUMBERS]
     if candidates[0] is None or candidates[1] is None or candidates[0].text != candidates[1].text:
         return None
     if not candidates[0].program.may_fail:
-        candidates[0].empty = _empty(module)
+        candidates[0].empty = _empty(module, yielding)
     return candidates[0]
 
 
-def _empty(module: IRModule) -> Empty | None:
+def _empty(module: IRModule, yielding: bool) -> Empty | None:
     """When no call that reads unknown extents has elements to compute. None where this cannot be, or is not known."""
     try:
-        one, two = (_empty_for(module, numbers) for numbers in _NUMBERS)
+        one, two = (_empty_for(module, numbers, yielding) for numbers in _NUMBERS)
     except RelayError:
         return None
     return one if one == two else None
 
 
-def _empty_for(module: IRModule, numbers: Sequence[int]) -> Empty | None:
-    inputs, typed_mod = _inferred(module, numbers, 0)
+def _empty_for(module: IRModule, numbers: Sequence[int], yielding: bool) -> Empty | None:
+    inputs, typed_mod = _inferred(module, numbers, 0, yielding)
     body = typed_mod["main"].body
     calls = [node for node in post_order(body) if isinstance(node, Call)]
     without: dict[str, None] = {}
@@ -149,12 +177,12 @@ class _Inputs:
     `stands` are what the sizes stand for: others, or numbers, which they must equal.
     """
 
-    def __init__(self, function: Function, numbers: Sequence[int], least: int) -> None:
+    def __init__(self, function: Function, numbers: Sequence[int], least: int, yielding: bool) -> None:
         self.function = function
         self.numbers = numbers
         places = [n for n, d in enumerate(d for p in function.params for d in p.checked_type.shape) if not isinstance(d, int)]  # type: ignore[union-attr]
         self.texts = [f"d[{n}]" for n in places]
-        self.sizes = Sizes(numbers[: len(places)], least)
+        self.sizes = Sizes(numbers[: len(places)], least, yielding)
         self.stands: list[int] = [*self.sizes.sizes]
         self._places: dict[tuple[int, int], int] = {}
         ops = [node.op for node in post_order(function.body) if isinstance(node, Call) and isinstance(node.op, Op)]
@@ -182,9 +210,12 @@ class _Inputs:
         return [*conditions, *(f"size{n} <= {MOST}L" for n in self._places.values())]
 
 
-def _inferred(module: IRModule, numbers: Sequence[int], least: int) -> tuple[_Inputs, IRModule]:
-    """The region with sizes of at least `least` for its unknown extents. Extents that must be equal are one."""
-    inputs = _Inputs(module["main"], numbers, least)
+def _inferred(module: IRModule, numbers: Sequence[int], least: int, yielding: bool) -> tuple[_Inputs, IRModule]:
+    """The region with sizes of at least `least` for its unknown extents. Extents that must be equal are one.
+
+    In broadcasts all must be equal, or where extents are `yielding`, those that are not 1.
+    """
+    inputs = _Inputs(module["main"], numbers, least, yielding)
     for _ in range(_ROUNDS):
         typed_mod = _typed(inputs)
         merged = _merged(inputs.sizes, inputs.stands)
@@ -194,10 +225,10 @@ def _inferred(module: IRModule, numbers: Sequence[int], least: int) -> tuple[_In
     return inputs, typed_mod
 
 
-def _for_numbers(module: IRModule, isa: Isa, calls: Calls, numbers: Sequence[int]) -> Sized | None:
+def _for_numbers(module: IRModule, isa: Isa, calls: Calls, numbers: Sequence[int], yielding: bool) -> Sized | None:
     if sum(not isinstance(d, int) for p in module["main"].params for d in p.checked_type.shape) > len(numbers):  # type: ignore[union-attr]
         return None
-    inputs, typed_mod = _inferred(module, numbers, 1)
+    inputs, typed_mod = _inferred(module, numbers, 1, yielding)
     sizes = inputs.sizes
     checks = inputs.checks()
     program = lower_module(typed_mod, "main", [], isa, None, calls)
@@ -208,6 +239,22 @@ def _for_numbers(module: IRModule, isa: Isa, calls: Calls, numbers: Sequence[int
     checks += [f"{a} == {b}" for a, b in sizes.equal.values()] + list(sizes.assumed)
     text = "\n".join([*checks, *map(str, extents), str(program.arena_bytes), str(program.fixed_bytes), _text(program, isa)])
     return Sized(program, tuple(inputs.texts), tuple(checks), tuple(map(str, extents)), text)
+
+
+class _Typer(CallTyper):
+    """Gives calls their types. Extents yield only in calls whose lowerings look at each operand's extents (`step_of`)."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.sizes = sizes
+
+    def give(self, call: Call) -> Call:
+        assert isinstance(call.op, Op)
+        self.sizes.may_yield = call.op.pattern == OpPattern.BROADCAST or call.op.name in _YIELDING
+        try:
+            return super().give(call)
+        finally:
+            self.sizes.may_yield = False
 
 
 def _typed(inputs: _Inputs) -> IRModule:
@@ -230,7 +277,7 @@ def _typed(inputs: _Inputs) -> IRModule:
     inputs.sizes.begin()
     inputs.sizes.inferring = True
     try:
-        body = _retyped(inputs.function.body, values, elements, CallTyper())
+        body = _retyped(inputs.function.body, values, elements, _Typer(inputs.sizes))
     finally:
         inputs.sizes.inferring = False
     return IRModule.from_expr(Function(params, body))

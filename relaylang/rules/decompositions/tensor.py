@@ -110,12 +110,18 @@ def _collapse_sum(call: Call, args: list[Expr]) -> Expr | None:
     old = shape_of(args[0])
     if not isinstance(ty, TensorType) or old is None or not all(isinstance(d, int) for d in ty.shape):
         return None
-    behind = len(old) - len(ty.shape)
-    axes = [d for d, n in enumerate(old) if d < behind or (ty.shape[d - behind] == 1 and n != 1)]
+    shape: list[int] = []
+    axes: list[int] = []
+    for own, extent in zip((*[1] * (len(old) - len(ty.shape)), *ty.shape), old):
+        if own != extent:
+            axes.append(len(shape) + (own != 1))
+        # One that a run knows may be 1, or the data's.
+        shape += [extent] if own in (1, extent) else [own, extent // own]  # type: ignore[list-item, operator]
+    data = args[0] if len(shape) == len(old) else reshape(args[0], shape)
     if ty.dtype != "bool":
-        return reshape(total(args[0], axes), ty.shape)  # type: ignore[arg-type]
+        return reshape(total(data, axes), ty.shape)  # type: ignore[arg-type]
     # Of truth values, this sum is modulo 2.
-    rest = two("bitwise_and", total(cast(args[0], "int32"), axes), scalar(1, "int32"))
+    rest = two("bitwise_and", total(cast(data, "int32"), axes), scalar(1, "int32"))
     return reshape(cast(rest, "bool"), ty.shape)  # type: ignore[arg-type]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from relaylang.ir.extents import OpenExtent
 from relaylang.ir.types import Type
 from relaylang.ops import Trait, having
 from relaylang.ops.layouts import (
@@ -69,6 +70,13 @@ def _both(old: Layouts, ranks: Sequence[int]) -> list[str] | None:
     return [layout, other] if known == 0 else [other, layout]
 
 
+def _is_larger(one: Sequence[int], two: Sequence[int]) -> bool:
+    """Whether the first of two shapes that broadcast has more elements. Extents that a run knows are larger than 1."""
+    if any(isinstance(extent, OpenExtent) for extent in (*one, *two)):
+        return any(a != 1 and b == 1 for a, b in zip(one, two))
+    return _size(one) > _size(two)
+
+
 def two_layouts(new: Layouts | None, old: Layouts, types: Types) -> tuple[list[str], str] | None:
     """The layouts of two operands that broadcast, and that of their result."""
     shapes = [shape_at(types, 0), shape_at(types, 1)]
@@ -86,7 +94,7 @@ def two_layouts(new: Layouts | None, old: Layouts, types: Types) -> tuple[list[s
     lead = 0 if wholes[0] > wholes[1] else 1 if wholes[1] > wholes[0] else larger
     if wholes[0] == wholes[1] and ranks[0] == ranks[1]:
         # The result is as large as the larger operand, and the other one follows.
-        lead = 1 if _size(shapes[1]) > _size(shapes[0]) else 0
+        lead = 1 if _is_larger(shapes[1], shapes[0]) else 0
     if ranks[lead] < ranks[1 - lead]:
         return None
     own = before[1 - lead]

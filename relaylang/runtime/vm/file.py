@@ -36,7 +36,7 @@ FORMAT = "relaylang-vm"
 #: Texts of up to so many characters go into the file, so that errors show their lines.
 _TEXT = 1 << 22
 _FUNCTION = ("entry", "end", "params", "captured", "generals", "registers")
-_PACKED = ("inputs", "count", "region", "arena", "fixed", "sizes")
+_PACKED = ("inputs", "count", "region", "arena", "fixed", "sizes", "other")
 _NUMBER = whole(-(1 << 48), 1 << 48)  # `verify` knows the ranges
 _PLACE = whole(-1, 1 << 48)
 _TYPE = row(text, several(_PLACE))
@@ -117,6 +117,7 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
         }
         for f in program.functions
     ]
+    shared = {p.other for p in program.packed}  # these have the modules of others
     kernels = [
         {
             **{name: getattr(p, name) for name in _PACKED},
@@ -125,12 +126,12 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
             "weights": list(p.weights),
             "constants": list(p.constants),
             "why": list(p.why),
-            "relay": p.module is not None,
+            "relay": p.module is not None and n not in shared,
             "fails": p.fails,
             "sites": [[operator, kind, place(span)] for operator, kind, span in p.sites],
-            "calls": [place(call.span) for call in _calls(p.module)],
+            "calls": [place(call.span) for call in _calls(None if n in shared else p.module)],
         }
-        for p in program.packed
+        for n, p in enumerate(program.packed)
     ]
     constants, weights = late.stored(program)
     manifest = {
@@ -163,7 +164,7 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
         **{f"source{n}": text.text.encode("utf-8", "surrogatepass") for n, text in enumerate(texts)},
     }
     for n, item in enumerate(program.packed):
-        if item.module is not None:
+        if item.module is not None and n not in shared:
             files[f"kernel{n}.relay"] = astext(item.module).encode()
     return write_sealed(files)
 
@@ -253,7 +254,7 @@ def _module(text: bytes) -> IRModule:
 def _kernel(number: int, item: Mapping[str, Any], files: Mapping[str, bytes], span: Callable[[int], Span | None]) -> Packed:
     """The kernel of a row of the manifest. `span` gives the places of its calls."""
     kernel = Packed(item["inputs"], _specs(item["outputs"]), item["count"], takes=_specs(item["takes"]))
-    kernel.region, kernel.arena, kernel.fixed, kernel.sizes = (item[name] for name in _PACKED[2:])
+    kernel.region, kernel.arena, kernel.fixed, kernel.sizes, kernel.other = (item[name] for name in _PACKED[2:])
     kernel.fails = item["fails"]
     kernel.sites = tuple((operator, kind, span(place)) for operator, kind, place in item["sites"])
     kernel.weights, kernel.constants, kernel.why = (tuple(item[name]) for name in ("weights", "constants", "why"))
@@ -285,6 +286,11 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes], budget: Bu
         for f in manifest["functions"]
     ]
     kernels = [_kernel(n, item, files, span) for n, item in enumerate(manifest["packed"])]
+    for kernel in kernels:
+        if kernel.other != -1:
+            if not 0 <= kernel.other < len(kernels):
+                raise ValueError(f"there is no kernel {kernel.other}")
+            kernels[kernel.other].module = kernel.module
     entries = manifest["entries"]
     for name, number in entries.items():
         if not 0 <= number < len(functions):

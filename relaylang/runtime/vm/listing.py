@@ -17,9 +17,11 @@ def listing(program: VMProgram) -> str:
     for n, array in enumerate(program.constants):
         shown = str(array.item()) if array.ndim == 0 else ""
         lines.append(f"c{n} = {_type(array.dtype.name, array.shape)} {shown}".rstrip())
+    others = {packed.other for packed in program.packed}
     for n, packed in enumerate(program.packed):
         results = ", ".join(_type(*spec) for spec in packed.outputs) or "when it runs"
         where = "interpreted" if packed.region < 0 else "compiled" if packed.module is None else "compiled for unknown extents"
+        where += " that broadcast" if n in others else f", or k{packed.other}" if packed.other >= 0 else ""
         lines.append(f"k{n} = {where}, {packed.inputs} inputs, results: {results}")
     for function in program.functions:
         lines += ["", *_function(program, function)]

@@ -74,6 +74,7 @@ _FIELDS = (
     "handles",
     "live",
     "base",
+    "packed",
 )
 #: The place of each.
 _PLACES = {name: place for place, name in enumerate(_FIELDS)}
@@ -94,6 +95,7 @@ class _Packed(ctypes.Structure):
         ("outputs", ctypes.c_int32),
         ("spec", ctypes.c_int32),
         ("takes", ctypes.c_int32),
+        ("other", ctypes.c_int32),
         ("fixed", _P),
         ("params", _P),
         ("arena", _L),
@@ -179,7 +181,7 @@ class Loaded:
             fixed, params = self._prepared(item)
             numbers = item.arena, item.sizes, item.fails
             takes = len(specs) + len(item.outputs)
-            packed.append(_Packed(item.region, item.inputs, item.count, len(specs), takes, fixed, params, *numbers))
+            packed.append(_Packed(item.region, item.inputs, item.count, len(specs), takes, item.other, fixed, params, *numbers))
             for dtype, shape in (*item.outputs, *item.takes):
                 spec(dtype, shape)
         tables: list[Any] = [
@@ -406,12 +408,12 @@ class Machine:
             constants = [program.weights[n] for n in item.constants]
             host = self.loaded.hosts[number] = Host(item.module, constants, program.target)
         if item.region >= 0 and not state["asked"]:  # no more than a look
-            return host.stretch(self.loaded.heat[number], tuple([x.shape for x in inputs]))
+            return host.stretch(self.loaded.heat[state["packed"]], tuple([x.shape for x in inputs]))
         begin = perf_counter_ns()
         try:
             # One without results has looked at a call's extents, and gives the error.
             allowed = self.loaded.fallback or not item.count
-            outputs = host.call(inputs, item.reason(state["asked"], [x.shape for x in inputs]), allowed)
+            outputs = host.call(inputs, program.packed[state["packed"]].reason(state["asked"], [x.shape for x in inputs]), allowed)
         except RelayError as failed:
             first = failed.diagnostics[0]
             place = first.span or program.place(pc)
@@ -465,10 +467,11 @@ class Machine:
         span = program.place(pc)
         frames = self._frames(function, span, depth)
         if name == "kernel":
-            word, *numbers = (_L * (STATUS // 8)).from_address(self.state()["asked"])
+            state = self.state()
+            word, *numbers = (_L * (STATUS // 8)).from_address(state["asked"])
             number, said = ctypes.c_int32(word & 0xFFFFFFFF).value, word >> 32
             if number < 0:
-                operator, kind, place = program.packed[program.operands(pc)[0][1]].sites[said]
+                operator, kind, place = program.packed[state["packed"]].sites[said]
                 title = fault_title(operator, kind, numbers)
                 return evaluation_error("R0404", title, place or span, None, self._frames(function, place or span, depth))
             try:

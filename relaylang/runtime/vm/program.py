@@ -46,12 +46,12 @@ class Packed:
 
     `outputs` are its results' types; those of a Relay function are found when it runs. `weights` are the numbers of the
     program's weights that the kernel reads. A kernel of the library with a `module` is for some extents of its inputs.
-    The host evaluates the others. It reads so many numbers (`sizes`) that are computed from these extents. `fails` says
-    whether the arena's end says how a run failed (`relaylang.runtime.manifest.STATUS`), and `sites` in which ways: operators,
-    kinds of faults, places. `constants` are the numbers of the weights
-    that the host gives the function behind its inputs. `takes` are the inputs' types of a kernel of the library. A value
-    may have other extents, for `?` fits any type. `why` says why the host evaluates it: one reason, or of a kernel of the
-    library the conditions of which one failed.
+    The kernel of the number `other` takes others (-1: none does), and the host takes the rest. A kernel reads so many numbers
+    (`sizes`) that are computed from these extents. `fails` says whether the arena's end says how a run failed
+    (`relaylang.runtime.manifest.STATUS`), and `sites` in which ways: operators, kinds of faults, places. `constants` are the
+    numbers of the weights that the host gives the function behind its inputs. `takes` are the inputs' types of a kernel of
+    the library. A value may have other extents, for `?` fits any type. `why` says why the host evaluates it: one reason, or
+    of a kernel of the library the conditions of which one failed.
     """
 
     inputs: int
@@ -68,6 +68,7 @@ class Packed:
     sites: tuple[tuple[str, str, Span | None], ...] = ()
     takes: tuple[Spec, ...] = ()
     why: tuple[str, ...] = ()
+    other: int = -1
 
     def reason(self, failed: int, shapes: Sequence[tuple[int, ...]]) -> str:
         """Why the host evaluates a call: the condition that `failed`, counted from 1, of inputs of some shapes."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from relaylang.runtime.failures import STATUS
 from relaylang.runtime.vm.instructions import DTYPE_NUMBERS, MASK, TAKE
-from relaylang.runtime.vm.program import UNKNOWN, Spec, VMFunction, VMProgram
+from relaylang.runtime.vm.program import UNKNOWN, Packed, Spec, VMFunction, VMProgram
 
 _MOST = 1 << 24
 _BYTES = 1 << 48
@@ -56,6 +56,11 @@ def _tables(program: VMProgram) -> None:
         counts, sizes = (packed.inputs, packed.count, packed.sizes), (packed.arena, packed.fixed)
         if not all(0 <= n < _MOST for n in counts) or not all(0 <= n < _BYTES for n in sizes):
             raise ValueError("a kernel needs impossible memory")
+        if packed.other != -1:
+            _within("kernel", packed.other, program.packed)
+            other = program.packed[packed.other]
+            if packed.module is None or other.region < 0 or other.other >= 0 or not _same_operands(packed, other):
+                raise ValueError("a kernel takes over from one with other operands")
         if packed.region < 0 and not packed.why:
             raise ValueError("a kernel in Relay has no reason")
         if packed.fails and packed.module is None and packed.arena < STATUS:
@@ -65,6 +70,10 @@ def _tables(program: VMProgram) -> None:
     for array in program.constants:
         if array.dtype.name not in DTYPE_NUMBERS:
             raise ValueError(f"a constant has elements of {array.dtype.name}")
+
+
+def _same_operands(one: Packed, two: Packed) -> bool:
+    return (one.inputs, one.count, one.takes, one.outputs) == (two.inputs, two.count, two.takes, two.outputs)
 
 
 def _spec(spec: Spec) -> None:

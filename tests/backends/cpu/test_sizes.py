@@ -14,7 +14,7 @@ from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import SCALAR
 from relaylang.backends.vm.sized import sized
 from relaylang.diagnostics import RelayError
-from relaylang.kernels.sizes import Size, Sizes, bounds, largest, surely_less, usual
+from relaylang.kernels.sizes import Size, Sizes, bounds, largest, step_of, surely_less, usual
 from relaylang.syntax import parse
 from relaylang.typing import check
 
@@ -98,6 +98,36 @@ def test_the_number_of_a_size_is_refused() -> None:
     for ask in questions:
         with pytest.raises(RelayError, match="not known before the program runs"):
             ask()
+
+
+def test_extents_that_broadcast() -> None:
+    """The result is the same whatever the order, and its text does not grow with the broadcasts."""
+    sizes = Sizes([11, 13, 17], broadcasting=True)
+    n, m, k = sizes.sizes
+    assert n.broadcast(m) is None, "only some calls let extents yield"
+    sizes.may_yield = True
+    wide = n.broadcast(m)
+    assert isinstance(wide, Size) and wide == m.broadcast(n) == wide.broadcast(n)
+    every = wide.broadcast(k)
+    assert isinstance(every, Size) and every == k.broadcast(m).broadcast(n)  # type: ignore[union-attr]
+    assert str(every).count("size") == 3
+    for numbers in ((1, 1, 1), (5, 1, 1), (1, 5, 5), (1, 1, 8), (0, 1, 0), (4, 4, 4)):
+        assert value_of(every, numbers) == next((x for x in numbers if x != 1), 1)
+        steps = [value_of(step_of(own, every), numbers) for own in (n, m, k)]
+        assert steps == [int(x > 1) for x in numbers]
+    assert step_of(every, every) == step_of(n, n) == step_of(7, n) == 1 and step_of(1, n) == 0
+    assert n.broadcast(8) == 8 and "(size0 == 8 || size0 == 1)" in sizes.assumed
+    assert (n + 1).broadcast(m) == n + 1 and (n + 1).broadcast(m + 1) is None  # type: ignore[attr-defined]
+
+
+def test_a_chain_of_broadcasts_has_a_short_text() -> None:
+    sizes = Sizes(range(100, 124), broadcasting=True)
+    sizes.may_yield = True
+    wide = sizes.sizes[0]
+    for _ in range(3):
+        for size in sizes.sizes:
+            wide = wide if wide == size else wide.broadcast(size)  # type: ignore[assignment]
+    assert len(str(wide)) < 24 * 20 and max(map(len, sizes.assumed)) < 3 * 24 * 20
 
 
 def test_extents_that_must_be_equal_are_taken_to_be() -> None:

@@ -15,10 +15,10 @@ from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.lower import RESHAPES, SELECTIONS
 from relaylang.ir import Call, Constant, Expr, Function, FuncType, Var, children, post_order, rewrite
 from relaylang.ir.typed import retype, typed
-from relaylang.kernels.sizes import has_sizes, surely_less
+from relaylang.kernels.sizes import has_sizes, step_of, surely_less
 from relaylang.ops.record import Op, OpPattern
 from relaylang.passes.rewriting import is_call, is_primitive
-from relaylang.rules.decompositions.common import dtype_of, shape_of
+from relaylang.rules.decompositions.common import dtype_of, known, shape_of
 
 #: The elements of a head that a block of rows has room for.
 _DEPTH = 256
@@ -130,6 +130,8 @@ def _fits(found: Attention, values: Mapping[Var, Expr]) -> bool:
     if has_sizes((q[2], v[2])) or not (0 < q[2] <= _DEPTH and 0 < v[2] <= _DEPTH) or 0 in scores:
         return False
     groups, rows, keys = product
+    if has_sizes(step_of(known(e)[0], groups) for e in (*found.first.args, found.last.args[1])):
+        return False
     *outer, own = scores[:-1]
     if scores[-1] != keys or v[:2] != (groups, rows):
         return False

@@ -12,6 +12,7 @@ from relaylang.kernels.dtypes import int_range
 from relaylang.kernels.index import ZERO
 from relaylang.kernels.nest import Index, Nest, Scalar
 from relaylang.kernels.ops import SHORT
+from relaylang.kernels.sizes import step_of
 
 #: Floats of 16 bits, and their names in C's helpers.
 HALVES = {"float16": "f16", "bfloat16": "bf16"}
@@ -40,11 +41,16 @@ def elements(at: Callable[[Call, list[Any], Nest, Sequence[Index]], Scalar]) -> 
     return lower
 
 
-def broadcast_at(tensor: Tensor, nest: Nest, index: Sequence[Index]) -> Scalar:
-    """The element of an operand that belongs to an index of the broadcast result."""
-    rank = len(tensor.shape)
-    own = index[len(index) - rank :] if rank else ()
-    return tensor.at(nest, [ZERO if e == 1 else i for i, e in zip(own, tensor.shape)])
+def own_index(tensor: Tensor, nest: Nest, index: Sequence[Index], shape: Sequence[int]) -> list[Index]:
+    """The index of an operand's element that belongs to an index of the broadcast result, which has a shape."""
+    ahead = len(index) - len(tensor.shape)
+    steps = map(step_of, tensor.shape, shape[ahead:])
+    return [i if step == 1 else ZERO if step == 0 else nest.scale(i, step) for i, step in zip(index[ahead:], steps)]
+
+
+def broadcast_at(tensor: Tensor, nest: Nest, index: Sequence[Index], shape: Sequence[int]) -> Scalar:
+    """The element of an operand that belongs to an index of the broadcast result, which has a shape."""
+    return tensor.at(nest, own_index(tensor, nest, index, shape))
 
 
 def clamp(value: Scalar, low: Scalar | float, high: Scalar | float) -> Scalar:

@@ -199,7 +199,7 @@ class _Unit:
         shift = self.at("g") * self.c.group_data
         for n, axis in enumerate(self.outer):
             shift = shift + self.at(f"y{n}") * (axis.step * self.lines(n))
-        group = self.at("g") * self.panels.count if self.c.group_weight else ir.number(0)
+        group = self.at("g") * self.panels.count if self.c.group_weight != 0 else ir.number(0)
         panel = (group + self.at("b")) * self.panels.size
         body += [ir.Let("x", ir.address(self.data, shift)), ir.Let("w", ir.address(self.panels.buf, panel + self.panels.head))]
         if self.panels.head:

@@ -8,6 +8,7 @@ from typing import Any
 
 from relaylang.backends.cpu.arith import BFLOATS
 from relaylang.backends.cpu.kernel import Anchored, BufTensor, Kernel, Recipe, Sink, Tensor
+from relaylang.backends.cpu.lower.common import broadcast_at
 from relaylang.backends.cpu.lower.contraction import lower_contraction
 from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of, takes_off
 from relaylang.backends.cpu.lower.few_rows import Product, lower_few_rows, reads_few_rows
@@ -18,7 +19,7 @@ from relaylang.ir import Call
 from relaylang.kernels.dtypes import is_float
 from relaylang.kernels.index import ZERO, strides_of, variable
 from relaylang.kernels.nest import Buf, Index, Nest, Scalar
-from relaylang.kernels.sizes import has_sizes
+from relaylang.kernels.sizes import has_sizes, step_of
 
 
 def converted(kernel: Kernel, data: Tensor, dtype: str, zero: Tensor | None) -> Tensor:
@@ -178,8 +179,8 @@ def of_sizes(kernel: Kernel, left: Tensor, right: Tensor, sink: Sink, transpose_
         two = [column, k] if transpose_b else [k, column]
         values = []
         for x, place in ((left, one), (right, two)):
-            own = [ZERO if x.shape[n] == 1 else i for n, i in enumerate(outer)] if len(x.shape) == len(index) - 1 else []
-            values.append(x.at(nest, [*own, *place]).cast(dtype))
+            own = outer if len(x.shape) == len(index) - 1 else []
+            values.append(broadcast_at(x, nest, [*own, *place], [*lines[: len(own)], *x.shape[len(own) :]]).cast(dtype))
         return values[0] * values[1]
 
     shape = (*lines, columns, depth) if transpose_b else (*lines, depth, columns)
@@ -187,10 +188,10 @@ def of_sizes(kernel: Kernel, left: Tensor, right: Tensor, sink: Sink, transpose_
     finish(kernel, sink, inner)
 
 
-def strides_of_matrices(strides: Sequence[int], matrices: int, turned: bool) -> tuple[int, int, int]:
-    """The strides of a product's operand: those of its matrices, which may be turned, and 0 where one serves all."""
+def strides_of_matrices(strides: Sequence[int], matrices: int, batch: int, turned: bool) -> tuple[int, int, int]:
+    """The strides of a product's operand: those of its matrices, which may be turned, and 0 where one serves the whole batch."""
     row, column = strides[-2:][::-1] if turned else strides[-2:]
-    return (strides[0] if matrices != 1 else 0, row, column)
+    return (strides[0] * step_of(matrices, batch), row, column)
 
 
 def _product(kernel: Kernel, args: Sequence[Tensor], sink: Sink, transpose_a: bool, transpose_b: bool) -> None:
@@ -214,7 +215,12 @@ def _product(kernel: Kernel, args: Sequence[Tensor], sink: Sink, transpose_a: bo
     if has_sizes([depth]):  # which both operands have, and one may know: weights are then packed before the run
         depth = right.shape[-1 if transpose_b else -2]
     product = Product(
-        batch, rows, columns, depth, strides_of_matrices(one, matrices, transpose_a), strides_of_matrices(two, others, not transpose_b)
+        batch,
+        rows,
+        columns,
+        depth,
+        strides_of_matrices(one, matrices, batch, transpose_a),
+        strides_of_matrices(two, others, batch, not transpose_b),
     )
     plain = fused_ready(sink, len(out)) if is_matrix else len(out) == 3
     if not plain or dtype != sink.anchor.dtype:

@@ -37,7 +37,7 @@ class Panels:
 def pack_panels(kernel: Kernel, c: Contraction, weights: Weights, arith: Arith, width: int) -> Panels:
     """The weights as [group][panel][head, then runs...][width][steps]. With halves, a vector is [steps][lanes]."""
     counts = counts_of(c.runs, arith.steps)
-    groups, count = c.groups if c.group_weight else 1, -(-c.columns // width)
+    groups, count = c.groups if c.group_weight != 0 else 1, -(-c.columns // width)
     head = width * SIZES[arith.total] // SIZES[arith.weight] if weights.begin else 0
     size = head + math.prod(counts) * width * arith.steps
     if head:

@@ -16,7 +16,7 @@ import numpy as np
 
 from relaylang.backends.cpu.kernel import Kernel, Number, Recipe, Sink, Tensor, Value, unsupported
 from relaylang.backends.cpu.lower import nn_conv, nn_dense
-from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, clamp, elements, result_type, saturate
+from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, clamp, elements, own_index, result_type, saturate
 from relaylang.backends.cpu.lower.factors import Zero
 from relaylang.backends.cpu.lower.few_rows import Product
 from relaylang.backends.cpu.lower.fixed_point import FixedPoints, along, fixed_points, multiply_fixed, scale_quotient
@@ -195,8 +195,9 @@ def _simulated(back: bool) -> Any:
         axis = call.attrs.axis
 
         def of(part: Tensor, nest: Nest, index: Sequence[Index]) -> Scalar:
-            one = all(n == 1 for n in part.shape)
-            return (part.at(nest, [ZERO for _ in part.shape]) if one else along(part, axis, index, nest)).cast(dtype)
+            at = axis_of(axis, len(shape)) if part.shape and shape else 0
+            own = slice(at, at + len(part.shape))
+            return (broadcast_at(part, nest, index[own], shape[own]) if shape else along(part, axis, index, nest)).cast(dtype)
 
         def at(nest: Nest, index: Sequence[Index]) -> Scalar:
             value = data.at(nest, index)
@@ -224,7 +225,7 @@ def _annotated(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         value = data.at(nest, index)
-        by, least, most = (broadcast_at(part, nest, index) for part in (scale, low, high))
+        by, least, most = (broadcast_at(part, nest, index, shape) for part in (scale, low, high))
         held = value / by
         held = held.op("min", most)
         held = held.op("max", least)
@@ -263,13 +264,12 @@ def _same(a: Tensor, b: Tensor) -> bool:
 
 
 def upcast(
-    nest: Nest, data: Tensor, index: Sequence[Index], scale: Tensor, zero: Tensor, out_scale: Tensor, out_zero: Tensor, axis: int
+    nest: Nest, data: Tensor, own: Sequence[Index], scale: Tensor, zero: Tensor, out_scale: Tensor, out_zero: Tensor, axis: int
 ) -> Scalar:
-    """An operand at the output's scale and zero point, as int32."""
-    value = broadcast_at(data, nest, index)
+    """An operand's element at its own index, with the output's scale and zero point, as int32."""
+    value = data.at(nest, own)
     if _same(scale, out_scale) and _same(zero, out_zero):
         return value.cast("int32")
-    own = index[len(index) - len(data.shape) :] if data.shape else ()
     return requantized(nest, value, own, scale, zero, out_scale, out_zero, "int32", axis)
 
 
@@ -281,8 +281,8 @@ def _sum(name: str) -> Any:
         shape, dtype = result_type(call)
 
         def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-            left = upcast(nest, a, index, a_scale, a_zero, scale, zero, call.attrs.lhs_axis)
-            right = upcast(nest, b, index, b_scale, b_zero, scale, zero, call.attrs.rhs_axis)
+            left = upcast(nest, a, own_index(a, nest, index, shape), a_scale, a_zero, scale, zero, call.attrs.lhs_axis)
+            right = upcast(nest, b, own_index(b, nest, index, shape), b_scale, b_zero, scale, zero, call.attrs.rhs_axis)
             shift = along(zero, -1, (), nest).cast("int32")
             total = left.op(name, right).op(other, shift)
             return saturate(nest, total, dtype) if dtype != "int32" else total
@@ -304,8 +304,8 @@ def _mul(kernel: Kernel, call: Call, args: list[Any]) -> Value:
         return parts[0] * parts[1]
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        left = _minus(nest, broadcast_at(a, nest, index), along(a_zero, -1, (), nest))
-        right = _minus(nest, broadcast_at(b, nest, index), along(b_zero, -1, (), nest))
+        left = _minus(nest, broadcast_at(a, nest, index, shape), along(a_zero, -1, (), nest))
+        right = _minus(nest, broadcast_at(b, nest, index, shape), along(b_zero, -1, (), nest))
         product = left * right
         return requantized(nest, product, index, Recipe((), "float32", both), Number(0, "int32"), scale, zero, dtype)
 

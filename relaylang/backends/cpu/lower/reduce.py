@@ -223,7 +223,7 @@ def _variance(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     axes = reduce_axes(len(data.shape), call.attrs)
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        diff = data.at(nest, index) - broadcast_at(mean, nest, index)
+        diff = data.at(nest, index) - broadcast_at(mean, nest, index, data.shape)
         return diff * diff
 
     count = _count(data, axes) - (1 if call.attrs.unbiased else 0)

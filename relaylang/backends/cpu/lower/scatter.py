@@ -79,7 +79,7 @@ def filled(kernel: Kernel, out: Buf, value: Tensor) -> None:
     """Write a tensor's elements, or the only one, to all of a contiguous buffer."""
     nest = Nest(out.shape)
     index = [variable(d) for d in range(len(out.shape))]
-    nest.store(out, nest.offset(index, out.shape), broadcast_at(value, nest, index).cast(out.dtype))
+    nest.store(out, nest.offset(index, out.shape), broadcast_at(value, nest, index, out.shape).cast(out.dtype))
     kernel.loops(nest)
 
 
@@ -247,7 +247,7 @@ def _adv_index(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) 
     width = len(shape) - (len(data.shape) - len(indices))
     where: list[Index] = []
     for part, extent in zip(indices, data.shape):
-        k = broadcast_at(part, nest, index[:width]).cast("int64")
+        k = broadcast_at(part, nest, index[:width], shape[:width]).cast("int64")
         k = (k < 0).select(k + extent, k)
         where.append(k.op("clamp", 0, extent - 1))
     return data.at(nest, [*where, *index[width:]])

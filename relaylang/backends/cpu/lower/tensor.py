@@ -81,7 +81,7 @@ def elementwise(shape: Sequence[int], dtype: str, args: Sequence[Tensor], make: 
     """A tensor made element by element from operands that broadcast to its shape."""
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        return make(nest, [broadcast_at(a, nest, index) for a in args])
+        return make(nest, [broadcast_at(a, nest, index, shape) for a in args])
 
     return Recipe(shape, dtype, at)
 

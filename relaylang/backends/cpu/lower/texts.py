@@ -80,7 +80,7 @@ def _write(kernel: Kernel, call: Call, args: Sequence[Tensor], outs: Sequence[Bu
 def _broadcast(tensor: Tensor, shape: Sequence[int]) -> Tensor:
     if tuple(tensor.shape) == tuple(shape):
         return tensor
-    return Recipe(shape, tensor.dtype, lambda nest, index: broadcast_at(tensor, nest, index))
+    return Recipe(shape, tensor.dtype, lambda nest, index: broadcast_at(tensor, nest, index, shape))
 
 
 __all__ = ["anchor_of", "recipe_of", "with_texts"]

@@ -50,7 +50,7 @@ def _transpose(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 def _broadcast(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     shape, dtype = result_type(call)
     data = args[0]
-    return Recipe(shape, dtype, lambda nest, index: broadcast_at(data, nest, index))
+    return Recipe(shape, dtype, lambda nest, index: broadcast_at(data, nest, index, shape))
 
 
 def _strided_slice(kernel: Kernel, call: Call, args: list[Any]) -> Value:

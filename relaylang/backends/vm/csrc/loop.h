@@ -45,7 +45,7 @@ R_SHOWN void relay_vm_free(r_machine* m) {
 // of the caller's in use, calls, kernels, values made, handles, live values, base.
 R_SHOWN void relay_vm_state(r_machine* m, int64_t* out) {
   const int64_t found[] = {m->fault, m->function, m->pc, m->depth, m->used, m->peak, m->asked, m->externals, m->calls, m->kernels,
-                           m->made, m->handles_held, m->live, m->base};
+                           m->made, m->handles_held, m->live, m->base, m->packed};
   memcpy(out, found, sizeof found);
 }
 
@@ -364,8 +364,10 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
     void** out = m->out_places;
     int64_t arena = k->arena;
     const int64_t* computed = NULL;
+    r_heat* heat = NULL;
     const r_special* special = NULL;
     m->asked = 0;
+    m->packed = pc[1];
     if (k->region < 0) { m->pc = (int32_t)(pc - code); return R_HOST; }
     for (n = 0; n < k->inputs; n++)
       if (!r_fits(p, &p->specs[k->takes + n], &R[at[n]])) FAIL(R_FAULT_EXTENTS);
@@ -375,8 +377,14 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
     }
     if (relay_regions[k->region].shapes) {
       m->asked = r_shapes(m, k, R, at, in);
-      if (m->asked == 0) special = r_special_for(&p->heat[pc[1]], m->extents);
-      if (m->asked > 0 || (m->asked == 0 && !special && p->heat[pc[1]].left < 0)) { m->pc = (int32_t)(pc - code); return R_HOST; }
+      if (m->asked > 0 && k->other >= 0) {
+        m->packed = k->other;
+        k = &p->packed[k->other];
+        m->asked = r_shapes(m, k, R, at, in);
+      }
+      heat = &p->heat[m->packed];
+      special = m->asked ? NULL : r_special_for(heat, m->extents);
+      if (m->asked > 0 || (m->asked == 0 && !special && heat->left < 0)) { m->pc = (int32_t)(pc - code); return R_HOST; }
       arena = m->asked ? 0 : special ? special->arena : m->computed[0];
       in[k->inputs] = m->computed + 1;
       computed = m->computed + 1 + k->sizes;
@@ -412,7 +420,7 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
     else relay_regions[k->region].run(in, out, k->params, (char*)k->fixed, m->arena, threads);
     m->kernels++;
     const int64_t time = r_now() - begin;
-    if (computed && !special) p->heat[pc[1]].left -= time;
+    if (heat && !special) heat->left -= time;
     if (m->spent) { m->spent[3 * pc[1]]++; m->spent[3 * pc[1] + 2] += time; }
     if (r_stopped()) {
       for (n = 0; n < k->outputs; n++) R_DROP(m->scratch[n]);

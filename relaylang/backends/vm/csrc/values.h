@@ -37,7 +37,8 @@ typedef struct { int32_t dtype, rank; int64_t bytes; int64_t first; } r_spec;
 // A kernel: its region of the library (-1: the host computes it), its operands, the first spec of its results, and how many
 // numbers it reads that are computed from the extents of its inputs. A spec's `bytes` leave out extents that are not known.
 // A kernel that `fails` says how in the last 64 bytes of the arena. `takes` is the first spec of its operands, -1 where these may have any extents.
-typedef struct { int32_t region, inputs, outputs, spec, takes; const char* fixed; const void* const* params; int64_t arena, sizes, fails; } r_packed;
+// Extents that it is not for are those of the kernel `other`, if that is not -1.
+typedef struct { int32_t region, inputs, outputs, spec, takes, other; const char* fixed; const void* const* params; int64_t arena, sizes, fails; } r_packed;
 // Code for known extents of a kernel's inputs, all in a row. `next` is code for others.
 typedef struct r_special {
   const struct r_special* next;
@@ -70,7 +71,7 @@ typedef struct {
   // the stack of registers and that of calls
   r_value* stack; int64_t room;
   r_frame* frames; int64_t depth, deep;
-  int32_t function, pc; int64_t base; r_object* closure;
+  int32_t function, pc, packed; int64_t base; r_object* closure;
   r_value result;
   r_value* scratch;
   // the pool: free blocks by size, chunks of small ones, large ones that are in use
