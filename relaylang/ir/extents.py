@@ -8,8 +8,9 @@ same object. A name is one that a function binds, or one that holds for a whole 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import gcd
+from typing import cast
 
 from relaylang.ir.types import ANY, ComputedDim, Dim, TypeVar, computed_dim, extent, extent_dtype
 
@@ -208,6 +209,54 @@ def never_agree(left: Dim, right: Dim) -> bool:
         return False
     difference = _sum(terms_of(left), terms_of(right), -1)
     return len({coefficient > 0 for coefficient in difference.values()}) == 1
+
+
+def bounds(dim: Dim) -> tuple[int | None, int | None]:
+    """The least and the greatest number that an extent can be, each None where there is none. Names are 0 or more."""
+    if dim is ANY:
+        return None, None
+    low: int | None = 0
+    high: int | None = 0
+    for factors, coefficient in terms_of(dim).items():
+        least, most = _product_bounds(factors)
+        if coefficient < 0:
+            least, most = most, least
+        low = None if low is None or least is None else low + coefficient * least
+        high = None if high is None or most is None else high + coefficient * most
+    return low, high
+
+
+def _product_bounds(factors: Sequence[TypeVar]) -> tuple[int | None, int | None]:
+    """Those of a product. A factor that may be negative leaves none."""
+    low, most = 1, cast("int | None", 1)
+    for factor in factors:
+        least, greatest = _factor_bounds(factor)
+        if least is None or least < 0:
+            return (least, greatest) if len(factors) == 1 else (None, None)
+        low *= least
+        most = None if most is None or greatest is None else most * greatest
+    return low, most
+
+
+def _factor_bounds(factor: TypeVar) -> tuple[int | None, int | None]:
+    """Those of a name, or of a computation that is no sum of products. Depth is at most `DEEPEST`."""
+    if not isinstance(factor, ComputedDim):
+        return 0, None
+    if len(factor.operands) != 2:
+        return None, None
+    left, right = factor.operands
+    if factor.type_key in ("tir.FloorDiv", "tir.FloorMod") and isinstance(right, int) and right > 0:
+        if factor.type_key == "tir.FloorMod":
+            return 0, int(right) - 1
+        low, high = bounds(left)
+        return None if low is None else low // int(right), None if high is None else high // int(right)
+    if factor.type_key in ("tir.Min", "tir.Max"):
+        # One bound is enough for the most that the lesser of two is, and for the least that the greater is.
+        pick, enough = (min, 1) if factor.type_key == "tir.Min" else (max, 0)
+        ends = [[b for b in pair if b is not None] for pair in zip(bounds(left), bounds(right))]
+        low, high = [pick(known) if len(known) >= (1 if n == enough else 2) else None for n, known in enumerate(ends)]
+        return low, high
+    return None, None
 
 
 def solve(left: Dim, right: Dim, name: TypeVar) -> Dim | None:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.extents import exact_quotient
-from relaylang.ir.types import ANY, Dim, TensorType, Type
+from relaylang.ir.types import ANY, Dim, TensorType, Type, TypeVar
 from relaylang.ops.record import RelationContext, tensor
 from relaylang.ops.relations import check_same_size
 from relaylang.ops.shapes import div_dim, mul_dim, product, shape_text
@@ -55,7 +55,7 @@ def new_shape(shape: Sequence[Dim], wanted: Sequence[Dim], allowzero: bool, ctx:
     while i < len(wanted):
         value = wanted[i]
         if not isinstance(value, int):
-            out.append(ANY)
+            out.append(value if isinstance(value, TypeVar) else ANY)
             source += 1
         elif value > 0 or (value == 0 and allowzero):
             out.append(value)

@@ -9,7 +9,7 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relaylang.ir.expr import Constant, GlobalVar, MetaRef, RawAttrs
-from relaylang.ir.types import ANY, Extent, SymbolicDim, Type, TypeVar, dim_text, type_text
+from relaylang.ir.types import ANY, ComputedDim, Dim, Extent, SymbolicDim, Type, TypeVar, dim_text, type_text
 from relaylang.syntax.literal_text import (
     SUFFIXES,
     TVM_SCALARS,
@@ -33,14 +33,18 @@ def _float_text(value: float) -> str:
 class AttributeText:
     """Writes attributes in one style. `meta(type_key, value)` gives the `meta[...]` text of a value without a literal.
 
-    `section` is whether the printout has a metadata section. With one, TVM puts maps there.
+    `section` is whether the printout has a metadata section. With one, TVM puts maps there. `extent` gives the text of an
+    extent that is no number.
     """
 
-    def __init__(self, style: str, meta: Callable[[str, AnyValue], str], section: bool = True) -> None:
+    def __init__(
+        self, style: str, meta: Callable[[str, AnyValue], str], section: bool = True, extent: Callable[[Dim], str] = dim_text
+    ) -> None:
         self._tvm = style == "tvm"
         self._section = section
         self._style = style
         self._meta = meta
+        self._extent = extent
         self._string = tvm_string_text if self._tvm else string_text
         self._plans: dict[type, list[tuple[str, str, AnyValue, bool]]] = {}
 
@@ -81,10 +85,10 @@ class AttributeText:
             return self._meta("relay.Constant" if isinstance(value, Constant) else value.type_key, value)
         if isinstance(value, MetaRef):
             return value.name_hint
-        if isinstance(value, SymbolicDim):
+        if isinstance(value, SymbolicDim) and (self._tvm or not isinstance(value, ComputedDim)):
             return self._meta(value.type_key, value)
         if isinstance(value, TypeVar):
-            return value.name_hint
+            return value.name_hint if self._tvm else self._extent(value)
         if isinstance(value, Type):
             return type_text(value)
         if isinstance(value, GlobalVar):

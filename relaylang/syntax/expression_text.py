@@ -70,7 +70,7 @@ class ExpressionText:
         self.meta: dict[str, list[AnyValue]] = {}
         self.meta_texts: dict[int, str] = {}
         self.types = TypeText(style, self.meta_text)
-        self.attributes = AttributeText(style, self.meta_text, section)
+        self.attributes = AttributeText(style, self.meta_text, section, self.types.extent)
         self.names = Names(style)
         self.counter = 0
         self.deepest = MAX_LEVEL[style]

@@ -300,3 +300,62 @@ def test_damaged_computed_extents() -> None:
     section = json.dumps({"root": 1, "nodes": deep, "b64ndarrays": [], "attrs": {}})
     with pytest.raises(RelayError, match="nests more than 100 deep"):
         module(f"{HEADER}def @main(%x: Tensor[(meta[tir.Add][0]), int8]) {{ %x }}\n#[metadata]\n{section}")
+
+
+@pytest.mark.parametrize(
+    ("extents", "printed"),
+    [
+        ("[2 * b, 4]", "[2 * b, 4]"),
+        ("[b * 2, t + b]", "[2 * b, b + t]"),
+        ("[b - 1, t]", "[b - 1, t]"),
+        ("[b -1 - t, 2 - b]", "[b - t - 1, 2 - b]"),
+        ("[(b + 1) / 2 * t]", "[t * ((b + 1) / 2)]"),
+        ("[min(b, 4), max(b, t + 1), floormod(b, 3) + 1]", "[min(b, 4), max(b, t + 1), floormod(b, 3) + 1]"),
+        ("[b * (t + 1), ((b))]", "[b * t + b, b]"),
+        ("[2 * 3, /* a comment */ b + /* another */ 1]", "[6, b + 1]"),
+    ],
+)
+def test_attributes_have_computed_extents(extents: str, printed: str) -> None:
+    text = f'def @main[b, t](%x: Tensor[(b, t), float32]) {{\n  zeros(shape={extents}, dtype="int8")\n}}\n'
+    mod = module(text)
+    assert not infer(mod)
+    assert f"zeros(shape={printed}, " in str(mod) and "meta[" not in str(mod)
+    again = module(str(mod))
+    assert not infer(again)
+    assert structural_equal(mod, again) and str(again) == str(mod)
+    tvm = module(astext(mod))
+    assert not infer(tvm)
+    assert structural_equal(tvm["main"].body.checked_type, mod["main"].body.checked_type, map_free_vars=True)
+    formatted = format_text(HEADER + text)
+    assert structural_equal(module(formatted), module(text)) and format_text(formatted) == formatted
+
+
+@pytest.mark.parametrize(
+    ("extents", "code", "said"),
+    [
+        ("[b / 0]", "R0105", "not an extent: it divides by 0"),
+        ("[b * 2.5]", "R0109", "an extent is computed of whole numbers and names of extents alone"),
+        ('["a" + 1]', "R0109", "an extent is computed of whole numbers and names of extents alone"),
+        ("[?, b * ?]", "R0109", "an extent is computed of whole numbers and names of extents alone"),
+        ("[True - b]", "R0109", "an extent is computed of whole numbers and names of extents alone"),
+        ("[lesser(b, 2)]", "R0109", "`lesser(...)` is not an attribute's value"),
+        ("[2 - 1]", "R0112", "`,` is missing between two elements"),
+    ],
+)
+def test_wrong_computations_in_attributes(extents: str, code: str, said: str) -> None:
+    text = f'{HEADER}def @main[b, t](%x: Tensor[(b, t), float32]) {{ zeros(shape={extents}, dtype="int8") }}'
+    with pytest.raises(RelayError) as failed:
+        module(text)
+    assert [(d.code, d.title) for d in failed.value.diagnostics] == [(code, said)]
+
+
+def test_a_name_of_an_attribute_that_meets_another_of_its_text() -> None:
+    n, other = TypeVar("n", "ShapeVar"), TypeVar("n", "ShapeVar")
+    x, y = Var("x", TensorType([n], "int8")), Var("y", TensorType([other], "int8"))
+    zeros = Call(OPS["zeros"], [], make_attrs(OPS["zeros"].attrs, {"shape": [n, other], "dtype": "int8"}))
+    mod = IRModule.from_expr(Function([x, y], zeros, None, [n, other]))
+    assert not infer(mod)
+    assert "shape=[n, n1]" in str(mod)
+    again = module(str(mod))
+    assert not infer(again)
+    assert structural_equal(mod, again)

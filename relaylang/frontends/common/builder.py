@@ -422,6 +422,8 @@ class Builder:
         numbers = numbers_for(have, elements) if elements is not None else None
         if numbers is not None:
             return x if list(have) == elements else self.reshape(x, numbers)
+        if elements is not None and all([isinstance(d, TypeVar) or (is_static(d) and d > 0) for d in elements]):
+            return self.op("reshape", x, newshape=elements)
         if len(unknown) == 1 and -1 not in known and (0 not in known or not allow_zero):
             return self.reshape(x, [-1 if n is None else n for n in known])
         if not allow_zero and 0 in known:
@@ -429,12 +431,14 @@ class Builder:
             kept = [self.slice(extents if n == 0 else shape, [i], [i + 1], [0]) for i, n in enumerate(known)]
             shape = self.concat(kept, 0)
         reshaped = self.op("dyn.reshape", x, shape, allowzero=allow_zero)
-        return self.refine(reshaped, known)
+        return self.refine(reshaped, elements or known)
 
-    def refine(self, x: Expr, known: Sequence[int | None]) -> Expr:
-        """A tensor of unknown extents with those that are known put into its type."""
-        have = self.shape(x)
-        kept = [n if not is_static(d) and n is not None and n > 0 else 0 for d, n in zip(have, known)]
+    def refine(self, x: Expr, known: Sequence[Dim | None]) -> Expr:
+        """A tensor of unknown extents with those that are known put into its type: numbers, and names for `?`."""
+        kept = [
+            n if (isinstance(n, int) and n > 0 and not is_static(d)) or (isinstance(n, TypeVar) and d is ANY) else 0
+            for d, n in zip(self.shape(x), known)
+        ]
         return self.op("reshape", x, newshape=kept) if any(kept) else x
 
     # ---- folding

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from relaylang.ir import ANY, TypeVar
-from relaylang.ir.extents import combine
+from relaylang.ir.extents import combine, names_in, solve
 from relaylang.ir.types import Dim
 from relaylang.syntax.name_text import KEYWORDS
 
@@ -56,14 +56,18 @@ class Extents:
     def fix(self, shapes: Mapping[str, Sequence[Dim]], inputs: Mapping[str, Sequence[str]]) -> None:
         """Take what the options `shapes` say of names: `batch` is (1,), or an input is (1, 8) that has (batch, seq).
 
-        `inputs` are the texts of the extents of each input. A name that gets two numbers stays a name.
+        `inputs` are the texts of the extents of each input. A name that gets two numbers stays a name. 8 for `2 * batch` is
+        4 for `batch`.
         """
         numbers: dict[str, set[int]] = {}
         for name, shape in shapes.items():
             texts = inputs.get(name, [name] if name in self._names else [])
             for text, extent in zip(texts, shape):
-                if text in self._names and isinstance(extent, int):
-                    numbers.setdefault(text, set()).add(int(extent))
+                dim = self.dim(text)
+                only = names_in(dim)
+                known = solve(dim, int(extent), only[0]) if isinstance(extent, int) and len(only) == 1 else None
+                if isinstance(known, int):
+                    numbers.setdefault(next(t for t, n in self._names.items() if n is only[0]), set()).add(int(known))
         self.fixed.update({text: extents.pop() for text, extents in numbers.items() if len(extents) == 1})
 
     def named(self, text: str) -> Dim:

@@ -11,7 +11,7 @@ import numpy as np
 from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.report import Malformed
-from relaylang.ir import Call, Expr, is_static
+from relaylang.ir import ANY, Call, Expr, is_static
 from relaylang.ir.types import Dim
 
 # ---- logarithms and powers near one
@@ -288,11 +288,11 @@ def _broadcast_front(b: Builder, x: Expr, front: Expr) -> Expr:
 
 def broadcast_to(b: Builder, x: Expr, shape: Expr) -> Expr:
     """Broadcast to a computed shape; static as far as its extents are known."""
-    known = b.known(shape)
-    if known is not None and None not in known:
-        return b.op("broadcast_to", x, shape=[int(n or 0) for n in known])
+    extents = b.elements(shape)
+    if extents is not None and ANY not in extents:
+        return x if list(b.shape(x)) == extents else b.op("broadcast_to", x, shape=extents)
     broadcasted = b.op("dyn.broadcast_to", x, shape)
-    return b.refine(broadcasted, known) if known is not None else broadcasted
+    return b.refine(broadcasted, extents) if extents is not None else broadcasted
 
 
 def flatten_front(b: Builder, x: Expr, count: int) -> Expr:

@@ -7,13 +7,15 @@ the elements are known all the same. With them, a reshape keeps its extents.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from relaylang.interpreter.compute import compute
-from relaylang.ir import ANY, Call, Constant, Dim, Expr, TensorType, Tuple, is_static
-from relaylang.ir.extents import combine, terms_of
+from relaylang.ir import ANY, Call, Constant, Dim, Expr, TensorType, Tuple, TypeVar, is_static
+from relaylang.ir.extents import bounds, combine
+from relaylang.ir.types import ComputedDim
 from relaylang.ops.record import Op, OpPattern
 
 #: Tensors with more elements are not followed.
@@ -21,7 +23,15 @@ _MOST = 64
 #: Two series of stand-ins for elements that are no numbers. What moves an element gives its stand-ins, in both.
 _STAND_INS = (1, 1 + _MOST)
 #: Operators that compute extents of extents.
-_COMPUTES = {"add": "tir.Add", "subtract": "tir.Sub", "multiply": "tir.Mul", "divide": "tir.FloorDiv", "floor_divide": "tir.FloorDiv"}
+_COMPUTES = {
+    "add": "tir.Add",
+    "subtract": "tir.Sub",
+    "multiply": "tir.Mul",
+    **dict.fromkeys(("divide", "floor_divide", "trunc_divide"), "tir.FloorDiv"),
+    **dict.fromkeys(("mod", "floor_mod", "trunc_mod"), "tir.FloorMod"),
+    "minimum": "tir.Min",
+    "maximum": "tir.Max",
+}
 
 
 class Knowledge:
@@ -72,8 +82,8 @@ class Knowledge:
                 parts.append(field.data.astype(object))
             elif id(field) in self._found:
                 parts.append(self._found[id(field)][1])
-            elif isinstance(field.checked_type, TensorType) and field.checked_type.shape == (1,):
-                parts.append(_array([ANY], (1,)))
+            elif isinstance(field.checked_type, TensorType) and field.checked_type.shape in ((), (1,)):
+                parts.append(_array([ANY], field.checked_type.concrete_shape))
             else:
                 return None
         return parts
@@ -84,9 +94,9 @@ def _array(elements: Sequence[Dim], shape: Sequence[int]) -> np.ndarray:
 
 
 def _is_small(node: Expr) -> bool:
-    """Whether a value is a tensor of few whole numbers."""
+    """Whether a value is a tensor of few whole numbers or bools."""
     ty = node.checked_type
-    if not isinstance(ty, TensorType) or "int" not in ty.dtype:
+    if not isinstance(ty, TensorType) or not ("int" in ty.dtype or ty.dtype == "bool"):
         return False
     extents = [int(d) for d in ty.shape if isinstance(d, int)]
     return len(extents) == len(ty.shape) and math.prod(extents) <= _MOST
@@ -98,11 +108,11 @@ def _whole(parts: Sequence[np.ndarray]) -> bool:
 
 def _computed(op: Op, operands: Sequence[Sequence[np.ndarray]], call: Call) -> np.ndarray | None:
     """The result of arithmetic that has named extents in it; None for other operators and for numbers alone."""
-    key = _COMPUTES.get(op.name)
-    if key is None or all(map(_whole, operands)):
+    meaning = _MEANINGS.get(op.name)
+    if meaning is None or all(map(_whole, operands)):
         return None
-    left, right = np.broadcast_arrays(*[parts[0] for parts in operands])
-    return _array([_combined(key, a, b) for a, b in zip(left.flat, right.flat)], left.shape)
+    arrays = np.broadcast_arrays(*[parts[0] for parts in operands])
+    return _array([meaning(*dims) for dims in zip(*[a.flat for a in arrays])], arrays[0].shape)
 
 
 def _product(factors: np.ndarray, ty: TensorType) -> np.ndarray:
@@ -117,9 +127,66 @@ def _combined(key: str, left: Dim, right: Dim) -> Dim:
     if left is ANY or right is ANY:
         return ANY
     # Quotients of negative numbers are rounded in another way.
-    if key == "tir.FloorDiv" and not (is_static(right) and right > 0 and all(c > 0 for c in terms_of(left).values())):
+    if key in ("tir.FloorDiv", "tir.FloorMod") and not (is_static(right) and right > 0 and _at_least(left, 0)):
         return ANY
     return combine(key, int(left) if is_static(left) else left, int(right) if is_static(right) else right)
+
+
+def _at_least(dim: Dim, number: int) -> bool:
+    low, _ = bounds(dim)
+    return low is not None and low >= number
+
+
+def _less(left: Dim, right: Dim) -> Dim:
+    """Whether one element is less than another; `?` where that depends on what names stand for."""
+    low, high = bounds(_combined("tir.Sub", left, right))
+    return True if high is not None and high < 0 else False if low is not None and low >= 0 else ANY
+
+
+def _equal(left: Dim, right: Dim) -> Dim:
+    low, high = bounds(_combined("tir.Sub", left, right))
+    apart = (low is not None and low > 0) or (high is not None and high < 0)
+    return False if apart else True if low == high == 0 else ANY
+
+
+def _not(truth: Dim) -> Dim:
+    return not truth if is_static(truth) else ANY
+
+
+def _and(left: Dim, right: Dim) -> Dim:
+    if any([is_static(d) and not d for d in (left, right)]):
+        return False
+    return True if is_static(left) and is_static(right) else ANY
+
+
+def _where(condition: Dim, left: Dim, right: Dim) -> Dim:
+    if not is_static(condition):
+        return left if left is right else ANY
+    return left if condition else right
+
+
+def _sign(dim: Dim) -> Dim:
+    """A named extent is positive here: the sign of 0 makes no difference to the quotient for which programs ask it."""
+    if isinstance(dim, TypeVar) and not isinstance(dim, ComputedDim):
+        return 1
+    return 1 if _at_least(dim, 1) else ANY
+
+
+#: Operators of integers and bools, and what they do to elements that are known.
+_MEANINGS: Mapping[str, Callable[..., Dim]] = {
+    **{name: partial(_combined, key) for name, key in _COMPUTES.items()},
+    "less": _less,
+    "greater": lambda left, right: _less(right, left),
+    "less_equal": lambda left, right: _not(_less(right, left)),
+    "greater_equal": lambda left, right: _not(_less(left, right)),
+    "equal": _equal,
+    "not_equal": lambda left, right: _not(_equal(left, right)),
+    "logical_not": _not,
+    "logical_and": _and,
+    "logical_or": lambda left, right: _not(_and(_not(left), _not(right))),
+    "where": _where,
+    "sign": _sign,
+}
 
 
 def _moved(op: Op, operands: Sequence[Sequence[np.ndarray]], call: Call) -> np.ndarray | None:

@@ -18,6 +18,7 @@ from relaylang.frontends.common.quantized import dequantize, quantize
 from relaylang.frontends.common.report import failure
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.frontends.stablehlo.bytecode import read_model
+from relaylang.frontends.stablehlo.extents import name_inputs
 from relaylang.frontends.stablehlo.node import MISSING, Node, Skipped
 from relaylang.frontends.stablehlo.program import Function, Op, Program, Quantised, Region, Several, Tensor
 from relaylang.frontends.stablehlo.table import REFUSED, table
@@ -163,7 +164,10 @@ class Importer:
         return flat
 
     def _inputs(self, main: Function) -> list[Var]:
-        check_names(self.file, self.options, main.names)
+        open_inputs = any(isinstance(t := self.program.types[n], Tensor) and None in t.shape for n in main.region.parameters)
+        own = Importer(self.program, self.file, DEFAULTS, self.budget) if open_inputs else None
+        texts = name_inputs(self.builder, own, main) if own is not None else {}
+        check_names(self.file, self.options, main.names, (), self.builder.extents)
         variables = []
         for name, number in zip(main.names, main.region.parameters):
             stated = self.program.types[number]
@@ -171,7 +175,9 @@ class Importer:
             if not isinstance(stated, Tensor) or stated.is_complex:
                 kind = "complex numbers" if isinstance(stated, Tensor) else "a tuple" if isinstance(stated, Several) else "no tensor"
                 raise RelayError(error("R0801", f"{self.file}: the input {name} of @{main.name} is {kind}", main.span))
-            shape: list[Any] = [ANY if d is None else d for d in stated.shape]
+            shape: list[Any] = list(stated.shape)
+            if None in shape:
+                shape = [self.builder.extents.dim(text) if d is None else d for d, text in zip(shape, texts[name])]
             axes = self.options.shapes.get(name)
             if axes is not None:
                 check_axes(self.file, name, shape, axes)
@@ -213,7 +219,7 @@ class Importer:
         self._lifted += lifted
         try:
             for op in region.ops[:-1]:
-                self._convert(op)
+                self.convert(op)
         finally:
             self._depth -= 1
             self._lifted -= lifted
@@ -243,7 +249,8 @@ class Importer:
 
     # ---- operations
 
-    def _convert(self, op: Op) -> None:
+    def convert(self, op: Op) -> None:
+        """Give the results of an operation their values, or note its errors."""
         b, values = self.builder, self.values
         b.span = op.span
         results: Sequence[Any] = ()

@@ -90,13 +90,17 @@ class Region:
 
 @dataclass(slots=True)
 class Function:
-    """A function; `types` are those of its results, `names` those of its parameters."""
+    """A function; `types` are those of its results, `names` those of its parameters.
+
+    `extents` are the names of open extents that parameters hold, by their places.
+    """
 
     name: str
     region: Region
     types: list[Any]
     names: list[str]
     span: Span
+    extents: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

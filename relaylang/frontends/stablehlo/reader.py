@@ -18,6 +18,8 @@ DEEPEST = 48
 #: An operation has at most so many results.
 _RESULTS = 1 << 16
 _FUNCTIONS = ("func.func", "func", "vhlo.func")
+#: The attribute of a parameter that holds an open extent: its name.
+_EXTENT = "jax.global_constant"
 _RETURNS = ("func.return", "return", "stablehlo.return", "vhlo.return", "mhlo.return")
 
 
@@ -135,7 +137,7 @@ class Reader:
         while t.kind == "word":
             t.next()  # public, private, nested
         name, names = a.symbol(), []
-        region = Region()
+        region, notes = Region(), []
         t.expect("(")
         while not t.take(")"):
             if t.kind == "value":
@@ -143,7 +145,8 @@ class Reader:
                 self._parameter(region)
             else:
                 a.type()
-            while t.value in ("{", "loc"):
+            notes.append(a.dictionary() if t.value == "{" else None)
+            while t.value == "loc":
                 a.skip_note()
             if t.value != ")":
                 t.expect(",")
@@ -151,7 +154,7 @@ class Reader:
         if t.take("attributes"):
             a.dictionary()
         if t.value == "{":
-            self._add(Function(name, region, types, names, t.span(start)), start)
+            self._add(Function(name, region, types, names, t.span(start), _extents(notes)), start)
             self._region(region)
         while t.value in ("loc", "{"):
             a.skip_note()
@@ -166,7 +169,7 @@ class Reader:
         region = op.regions[0]
         names = [self.program.names[v][1:] for v in region.parameters]
         if region.ops:
-            self._add(Function(name, region, types, names, t.span(start)), start)
+            self._add(Function(name, region, types, names, t.span(start), _extents(op.attributes.get("arg_attrs"))), start)
 
     def _add(self, function: Function, start: int) -> None:
         if function.name in self.program.functions:
@@ -483,6 +486,12 @@ class Reader:
                 del self.values[name]
         op.regions.append(region)
         return self._made(op, results, types, start)
+
+
+def _extents(notes: Any) -> dict[int, str]:
+    """The names of extents that parameters hold, by their places, of the attributes of all."""
+    entries = enumerate(notes if isinstance(notes, list) else [])
+    return {i: note[_EXTENT] for i, note in entries if isinstance(note, dict) and isinstance(note.get(_EXTENT), str)}
 
 
 def read_text(source: SourceFile, budget: Budget) -> Program:

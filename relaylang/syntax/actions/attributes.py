@@ -11,11 +11,11 @@ import numpy as np
 from relaylang.diagnostics import Fix, error
 from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Constant, MetaRef
-from relaylang.ir.types import ANY, POISON, TensorType, Type
+from relaylang.ir.types import ANY, POISON, TensorType, Type, TypeVar, extent
 from relaylang.syntax.actions.globals import TypeNames
 from relaylang.syntax.actions.metavalues import MetaValues
 from relaylang.syntax.actions.reports import Reports, shown
-from relaylang.syntax.actions.types import tensor_type
+from relaylang.syntax.actions.types import COMPUTATIONS, INFIX, computed_extent, tensor_type
 from relaylang.syntax.literals import LiteralError, attribute_number, is_dtype, string
 from relaylang.syntax.metadata import DEEPEST_VALUE
 from relaylang.syntax.metadata_nodes import MetaNode, device_node, target_node
@@ -173,6 +173,11 @@ class AttributeActions:
                 continue
             if sign == "," or not piece.group().strip():
                 continue
+            if stack and behind >= 0 and word is not None and word[0] == "-" and "," not in text[behind : piece.start()]:
+                number = self._difference(stack[-1][-1], word[1:].strip(), at, piece.start(), piece.end())
+                if number is not None:
+                    stack[-1][-1], behind = number, piece.end()
+                    continue
             if stack and sign != "]" and behind >= 0:
                 self._separated(text, at, behind, piece.start())
             behind = -1 if sign == "[" or key is not None else piece.end()
@@ -195,6 +200,12 @@ class AttributeActions:
             else:
                 pairs.append(Pair(name, value, at, at, start, begin, piece.end()))
         return pairs
+
+    def _difference(self, left: AnyValue, word: str, at: int, start: int, end: int) -> AnyValue | None:
+        """The extent `b - 1` of a list's last element and a word behind `-`; None for numbers, which lack a comma."""
+        if not isinstance(left, TypeVar) and word not in self.types.variables:
+            return None
+        return self._computed("tir.Sub", left, self._word(word, at, start, end), self.reports.within(at, start, end))
 
     def _separated(self, text: str, at: int, end: int, begin: int) -> None:
         """Report two elements of a list that do not have one comma between them."""
@@ -267,6 +278,31 @@ class AttributeActions:
         except LiteralError as e:
             self.reports.add(error("R0105", str(e), self.reports.place(first, last)))
             return WRONG
+
+    def on_av_paren(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        return v[1]
+
+    def on_av_infix(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        return self._computed(INFIX[v[1]], v[0], v[2], self.reports.place(first, last))
+
+    def on_av_computed(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        key = COMPUTATIONS.get(v[0][:-1])
+        if key is None:
+            return self._unknown_value(f"{v[0][:-1]}(...)", first, last)
+        return self._computed(key, v[1], v[3], self.reports.place(first, last))
+
+    def _computed(self, key: str, left: AnyValue, right: AnyValue, place: Span) -> AnyValue:
+        """The extent that an operator makes of two values; `WRONG` for others than whole numbers and names."""
+        a, b = (extent(int(x), x.dtype.name) if isinstance(x, np.integer) else x for x in (left, right))
+        if a is WRONG or b is WRONG:
+            return WRONG
+        if not all((isinstance(x, int) and not isinstance(x, bool)) or isinstance(x, TypeVar) for x in (a, b)):
+            self.reports.add(error("R0109", "an extent is computed of whole numbers and names of extents alone", place))
+            return WRONG
+        for name in (a, b):
+            if type(name) is TypeVar:
+                name.kind = "ShapeVar"
+        return computed_extent(key, a, b, place, self.reports)
 
     def on_av_string(self, v: str, first: int, last: int) -> str:
         return string(v)

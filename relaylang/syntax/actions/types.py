@@ -55,8 +55,8 @@ _COMMON_DTYPES = (
 
 
 #: Operators on extents in a text.
-_INFIX = {sign: key for key, (sign, _) in SIGNS.items()}
-_COMPUTATIONS = {key.removeprefix("tir.").lower(): key for key in ("tir.Min", "tir.Max", "tir.FloorMod", "tir.Div", "tir.Mod")}
+INFIX = {sign: key for key, (sign, _) in SIGNS.items()}
+COMPUTATIONS = {key.removeprefix("tir.").lower(): key for key in ("tir.Min", "tir.Max", "tir.FloorMod", "tir.Div", "tir.Mod")}
 _DIVISIONS = ("tir.FloorDiv", "tir.FloorMod", "tir.Div", "tir.Mod")
 
 
@@ -112,6 +112,16 @@ def _bad_dtype(name: str, span: Span, reports: Reports) -> None:
     fix = Fix(span, near, f"did you mean `{near}`?") if near else None
     known = "element types are bool, int8 to int64, uint8 to uint64, float16 to float64, bfloat16, custom[name]32"
     reports.add(error("R0107", f"`{name[:60]}` is not an element type", span, fix=fix, notes=[known]))
+
+
+def computed_extent(key: str, left: AnyValue, right: AnyValue, place: Span, reports: Reports) -> AnyValue:
+    """The extent that an operator makes of two; `?` for a wrong one, which is reported."""
+    wrong = "it divides by 0" if right == 0 and key in _DIVISIONS else ""
+    made = ANY if wrong or left is ANY or right is ANY else combine(key, left, right)
+    if made is ANY and left is not ANY and right is not ANY:
+        wrong = wrong or "it is computed of too many others"
+        reports.add(error("R0105", f"not an extent: {wrong}", place))
+    return made
 
 
 class TypeActions:
@@ -267,28 +277,19 @@ class TypeActions:
         return v[1]
 
     def on_dim_infix(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
-        return self._computed(_INFIX[v[1]], v[0], v[2], first, last)
+        return computed_extent(INFIX[v[1]], v[0], v[2], self.reports.span(first, last), self.reports)
 
     def on_dim_call(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
         name = v[0].rstrip("(")
-        key = _COMPUTATIONS.get(name)
+        key = COMPUTATIONS.get(name)
         if key is not None and len(v[1]) == 2:
-            return self._computed(key, v[1][0], v[1][1], first, last)
-        near = did_you_mean(name, _COMPUTATIONS)
+            return computed_extent(key, v[1][0], v[1][1], self.reports.span(first, last), self.reports)
+        near = did_you_mean(name, COMPUTATIONS)
         fix = Fix(self.reports.place(first), f"{near}(", f"did you mean `{near}`?") if key is None and near else None
         what = f"`{name}` takes two extents, not {len(v[1])}" if key else f"`{name}` computes no extent"
-        notes = [f"extents are computed by +, -, *, / and {', '.join(_COMPUTATIONS)}"]
+        notes = [f"extents are computed by +, -, *, / and {', '.join(COMPUTATIONS)}"]
         self.reports.add(error("R0105", f"not an extent: {what}", self.reports.place(first), fix=fix, notes=notes))
         return ANY
-
-    def _computed(self, key: str, left: AnyValue, right: AnyValue, first: int, last: int) -> AnyValue:
-        """The extent that an operator makes of two; `?` for a wrong one, which is reported."""
-        wrong = "it divides by 0" if right == 0 and key in _DIVISIONS else ""
-        made = ANY if wrong or left is ANY or right is ANY else combine(key, left, right)
-        if made is ANY and left is not ANY and right is not ANY:
-            wrong = wrong or "it is computed of too many others"
-            self.reports.add(error("R0105", f"not an extent: {wrong}", self.reports.span(first, last)))
-        return made
 
     # -- type parameters
 
@@ -373,4 +374,4 @@ class DataTypeActions:
         types.made[var] = TypeData(var, [b[2] for b in binders], constructors, extern, reports.span(first, last))
 
 
-__all__ = ["DataTypeActions", "TypeActions", "quiet_tensor_type", "tensor_type"]
+__all__ = ["COMPUTATIONS", "INFIX", "DataTypeActions", "TypeActions", "computed_extent", "quiet_tensor_type", "tensor_type"]

@@ -57,7 +57,7 @@ _WORDS: list[tuple[set[str], set[str], str]] = [
     ({"LOCAL", "PARAM", "ATTRS"}, {"LOCAL", "PARAM", "ATTRS", "NAMEEQ", "NAME", "STRING"}, "a parameter"),
     (
         {"NUMBER", "STRING", "QUESTION"},
-        {"NUMBER", "STRING", "QUESTION", "NAME", "META", "GLOBAL", "LSQ", "LBRACE", "MINUS", "NAMEP", "QUOTED"},
+        {"NUMBER", "STRING", "QUESTION", "NAME", "META", "GLOBAL", "LSQ", "LPAR", "LBRACE", "MINUS", "NAMEP", "QUOTED"},
         "an attribute's value",
     ),
     ({"NUMBER", "QUESTION"}, {"NUMBER", "QUESTION", "NAME", "META"}, "an extent"),

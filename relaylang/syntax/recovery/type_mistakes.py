@@ -150,19 +150,24 @@ def argument_behind_attributes(h: Here) -> Answer:
 
 def brackets_of_lists(h: Here) -> Answer:
     """`padding=(1, 1)`; `let (%a, %b) = ...`."""
-    if h.t != "(" or h.can("LPAR"):
+    r, opened, dropped = h.r, h.i, 0
+    if h.t in (",", ")") and r.open and r.open[-1][0] == "(" and r.kind(r.open[-1][1] - 1) in ("NAMEEQ", "EQ"):
+        _, opened, height = r.open[-1]  # one value in parentheses is an extent
+        dropped = len(r.machine.stack) - height
+    elif h.t != "(" or h.can("LPAR"):
         return None
-    r = h.r
     close = h.i
     while r.tokens[close] not in (")", "", "{", "}", ";", "="):
         close += 1
-    if h.pk in ("NAMEEQ", "EQ") and h.can("LSQ") and h.can("STRING"):
-        said = error("R0101", "a list is written with `[ ]`", r.place(h.i, close))
+    if opened < h.i or (h.pk in ("NAMEEQ", "EQ") and h.can("LSQ") and h.can("STRING")):
+        said = error("R0101", "a list is written with `[ ]`", r.place(opened, close))
         if r.tokens[close] == ")":
-            inner = r.source.text[r.source.end_of(h.i) : r.source.start_of(close)]
-            span = r.place(h.i, close)
+            inner = r.source.text[r.source.end_of(opened) : r.source.start_of(close)]
+            span = r.place(opened, close)
             said = error("R0101", "a list is written with `[ ]`", span, fix=Fix(span, f"[{inner}]", f"write `[{inner[:60]}]`"))
-            return said, Repair(close + 1, ("NUMBER",))
+            if dropped:
+                r.open.pop()
+            return said, Repair(close + 1, ("NUMBER",), dropped)
         return said, None
     if h.pk == "LET" and r.tokens[close] == ")":
         note = "bind the tuple and take its fields: `let %t = e; add(%t.0, %t.1)`"

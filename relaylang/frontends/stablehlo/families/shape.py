@@ -8,7 +8,7 @@ from relaylang.frontends.common import Malformed, Rule, Unsupported, hlo, hlo_in
 from relaylang.frontends.common.hlo_indices import Numbers
 from relaylang.frontends.stablehlo.bodies import keys_of, region_join
 from relaylang.frontends.stablehlo.node import Node
-from relaylang.ir import Expr
+from relaylang.ir import ANY, Expr
 
 
 def reshape(n: Node) -> Any:
@@ -96,6 +96,7 @@ def dynamic_iota(n: Node) -> Any:
         raise Malformed(f"it counts along the axis {axis} of {len(out.shape)}")
     count = b.scalar(b.slice(b.cast(n.x(0), "int64"), [axis], [axis + 1], [0]))
     row = b.cast(b.arange(b.const(0, "int64"), count, b.const(1, "int64"), "int64"), out.dtype)
+    row = b.refine(row, [(b.elements(n.x(0)) or [ANY] * len(out.shape))[axis]])
     numbers = row if len(out.shape) == 1 else hlo.broadcast_computed(b, row, [axis], n.x(0))
     b.notes[numbers] = hlo.Iota(axis)
     return numbers
