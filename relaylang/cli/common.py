@@ -14,7 +14,7 @@ from relaylang.cli.reporting import use_color as use_color
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.diagnostics.source import SourceFile
-from relaylang.runtime.files import atomic_write
+from relaylang.runtime.files import atomic_path
 from relaylang.runtime.text import reason
 
 #: Codes of a wrong call beside the command line's own: files that cannot be read, the target string.
@@ -34,22 +34,23 @@ def exit_status(diagnostics: Iterable[Diagnostic]) -> int:
     return 1 if codes else 0
 
 
-def write_text(path: str | None, text: str) -> None:
-    """Write a result to a file, whole or not at all, or to stdout where no file is named."""
+def write_text(path: str | None, text: str | Iterable[str]) -> None:
+    """Write a result, or its pieces, to a file, whole or not at all, or to stdout where no file is named."""
+    pieces = [text] if isinstance(text, str) else text
     if path is None or path == "-":
-        sys.stdout.write(text)
+        sys.stdout.writelines(pieces)
         sys.stdout.flush()
     else:
-        write_bytes(path, text.encode("utf-8"))
+        _write(path, (piece.encode("utf-8") for piece in pieces))
 
 
-def write_program(path: str | None, text: str) -> None:
-    """Write Relay text as `write_text` does, on a terminal with colours."""
+def write_program(path: str | None, pieces: Iterable[str]) -> None:
+    """Write the pieces of a Relay text as `write_text` does, on a terminal with colours."""
     if path in (None, "-") and use_color(sys.stdout):
         from relaylang.repl.notebook import coloured  # most calls write no program to a terminal
 
-        text = coloured(text)
-    write_text(path, text)
+        pieces = [coloured("".join(pieces))]
+    write_text(path, pieces)
 
 
 def write_bytes(path: str, data: bytes) -> None:
@@ -57,10 +58,15 @@ def write_bytes(path: str, data: bytes) -> None:
     if path == "-":
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
-        return
+    else:
+        _write(path, [data])
+
+
+def _write(path: str, pieces: Iterable[bytes]) -> None:
     check_writable(path)
     try:
-        atomic_write(path, data)
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
+            file.writelines(pieces)
     except OSError as e:
         raise RelayError(error("R0704", f"cannot write {path}: {reason(e)}")) from None
 

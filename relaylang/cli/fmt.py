@@ -77,7 +77,7 @@ def one_file(path: str, args: argparse.Namespace) -> bool:
         if differs:
             print(source.name)
     else:
-        write_program(None, canonical)
+        write_program(None, [canonical])
     if args.write and differs:
         write_text(path, canonical)
     return differs

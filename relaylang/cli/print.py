@@ -10,15 +10,15 @@ from relaylang.cli.common import add_print_options, check_program_file, check_wr
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import check, load
 from relaylang.diagnostics import error
-from relaylang.ir import Constant, Expr, IRModule, post_order
+from relaylang.ir import Constant, Expr, IRModule
 from relaylang.passes.normal_forms.to_a_normal_form import to_anf
 from relaylang.passes.normal_forms.to_basic_block_normal_form import to_bbnf
 from relaylang.passes.normal_forms.to_graph_normal_form import to_gnf
 from relaylang.runtime.files import together
 from relaylang.runtime.params import beside, save_params
-from relaylang.syntax import astext
 from relaylang.syntax.metadata import constants_of
 from relaylang.syntax.metadata_writer import save_metadata
+from relaylang.syntax.printer import text_blocks
 
 #: Bytes of constants that a text holds at most.
 _MOST = 1_000_000
@@ -72,27 +72,27 @@ def write_text_and_constants(node: IRModule | Expr, output: str | None, constant
     Where none is named, more than a megabyte goes to a file beside the output, with a note (R0709). Texts in
     TVM's style keep theirs.
     """
-    large = 0
-    if constants is None and output not in (None, "-") and how.get("style") != "tvm":
-        large = sizes if (sizes := _bytes_of_constants(node)) > _MOST else 0
-    meta: dict[str, list[Any]] | None = {} if constants is not None or large else None
-    text = astext(node, meta=meta, **how)
+    may_move = constants is None and output not in (None, "-") and how.get("style") != "tvm"
+    meta: dict[str, list[Any]] | None = {} if constants is not None or may_move else None
+    blocks = text_blocks(node, meta=meta, **how)
     with together():
-        if meta is not None:
+        large = size if meta is not None and may_move and (size := _bytes_of_constants(meta)) > _MOST else 0
+        if meta is not None and (constants is not None or large):
             place = constants or beside(str(output))
             check_writable(place)
             save_params(place, constants_of(meta))
-            if meta:
-                text += "\n#[metadata]\n" + save_metadata(meta)
-        write_program(output, text if text.endswith("\n") else text + "\n")
+        if meta:
+            blocks += ["\n#[metadata]\n", save_metadata(meta)]
+        if not blocks[-1].endswith("\n"):
+            blocks.append("\n")
+        write_program(output, blocks)
     if large:
         title = f"the constants, {large / 1e6:.0f} MB, are in {beside(str(output))}"
         report([error("R0709", title, severity="note", notes=["relay reads them from there: keep the two files together"])])
 
 
-def _bytes_of_constants(node: IRModule | Expr) -> int:
-    """The size of a program's constants; 0 where one is of a type that no file beside it takes."""
-    roots = list(node.functions.values()) if isinstance(node, IRModule) else [node]
-    arrays = {id(c): c.data for root in roots for c in post_order(root) if isinstance(c, Constant)}
-    fits = all(array.dtype.kind in "biuf" or array.dtype.name == "bfloat16" for array in arrays.values())
-    return sum(array.nbytes for array in arrays.values()) if fits else 0
+def _bytes_of_constants(meta: dict[str, list[Any]]) -> int:
+    """The size of a metadata section's constants; 0 where one is of a type that no file beside the text takes."""
+    arrays = [value.data for values in meta.values() for value in values if isinstance(value, Constant)]
+    fits = all(array.dtype.kind in "biuf" or array.dtype.name == "bfloat16" for array in arrays)
+    return sum(array.nbytes for array in arrays) if fits else 0

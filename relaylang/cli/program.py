@@ -69,6 +69,7 @@ def load(
             source = _text(data, path)
         else:
             source = text_of(data, path)
+        del data  # a long text need not be in memory twice
     if not text_too:
         check_unused(options, source.name)
     known = None

@@ -41,7 +41,7 @@ from relaylang.syntax.attribute_text import AttributeText
 from relaylang.syntax.literal_text import scalar_text
 from relaylang.syntax.name_text import Names, global_text
 from relaylang.syntax.placement import LEAVES, ScopeKey, missing_values, place, shared_nodes
-from relaylang.syntax.rope import Moved, Text
+from relaylang.syntax.rope import Lines, Moved, Text
 from relaylang.syntax.type_text import TypeText
 
 #: The deepest level of indentation. Deeper levels are not indented further. So a nest's text grows with its size, and
@@ -75,10 +75,10 @@ class ExpressionText:
         self.counter = 0
         self.deepest = MAX_LEVEL[style]
         self.lines = ["\n"]  # line ends, by the level of the next line
-        self.texts: dict[int, Text] = {}  # a visited node's own text
-        self.refs: dict[int, str] = {}  # how a node is referred to
-        self.levels: dict[int, int] = {}  # the level at which a node's nested text was made
-        self.free: dict[int, str] = {}  # the declarations of free variables that are visited, but not yet used
+        self.texts: dict[Expr, Text] = {}  # the own text of a node that is visited and not yet referred to
+        self.refs: dict[Expr, str] = {}  # how a node is referred to that may be referred to again; "" once its scope has ended
+        self.levels: dict[Expr, int] = {}  # the level at which a node's nested text was made
+        self.free: dict[Expr, str] = {}  # the declarations of free variables that are visited, but not yet used
         self.kept: list[AnyValue] = []  # keeps values alive whose `id` is a key above
         self.start(None)
 
@@ -88,11 +88,10 @@ class ExpressionText:
             self.texts, self.refs, self.free = {}, {}, {}
         self.shared = set() if root is None else shared_nodes(root)
         self.places = place(root) if self.careful and root is not None else None
-        self.scopes: dict[ScopeKey, tuple[list[AnyValue], int, list[int]]] = {}
-        self.lost: set[int] = set()  # nodes whose graph names went out of scope
-        self.doc: list[AnyValue] = []
+        self.scopes: dict[ScopeKey, tuple[Lines, int, list[Expr]]] = {}
+        self.doc = Lines()
         self.level = 0
-        self.hoisted: list[int] = []
+        self.hoisted: list[Expr] = []  # the shared nodes that have graph names in this scope
         self.scopes[()] = (self.doc, self.level, self.hoisted)
 
     # -- leaves
@@ -131,11 +130,10 @@ class ExpressionText:
 
     def bind(self, var: Var) -> str:
         """Name a variable where it is bound. Returns the binder's text: the name with the variable's type."""
-        key = id(var)
-        if self.tvm and key in self.refs:
-            return self.refs[key] + "-malformed-ir"
+        if self.tvm and var in self.refs:
+            return self.refs[var] + "-malformed-ir"
         name = self.names.local(var.name_hint)
-        self.refs[key] = self.texts[key] = name
+        self.refs[var] = name
         annotation = var.type_annotation
         ty = var.checked_type if self.show_types else None
         if annotation is None and self.tvm:
@@ -148,11 +146,10 @@ class ExpressionText:
 
     def leaf(self, node: Expr) -> None:
         """Make the text of a node that always stands in line."""
-        key = id(node)
         match node:
             case Var():
-                self.free[key] = self.bind(node)
-                del self.refs[key]
+                self.free[node] = self.bind(node)
+                self.texts[node] = self.refs.pop(node)
                 return
             case Constant():
                 literal = scalar_text(node.data, node.dtype, self.style)
@@ -166,44 +163,46 @@ class ExpressionText:
                 text = node.name_hint
             case _:
                 text = node.name  # type: ignore[attr-defined]
-        self.texts[key] = self.refs[key] = text
+        self.refs[node] = text
 
     # -- references
 
     def ref(self, node: Expr) -> str:
-        """The reference to a visited node from inside another: in line, or by a new graph name."""
-        text = self.refs.get(id(node))
-        if text is not None:
-            return text
+        """The reference to a visited node from inside another: in line, or by a graph name."""
+        return self.refs.get(node) or self.name(node)
+
+    def name(self, node: Expr) -> str:
+        """The name of a node that has none yet. It is defined in front of what is printed next."""
         return self.declare(node) if type(node) is Var else self.hoist(node)
 
     def declare(self, var: Var) -> str:
         """Declare a variable that nothing binds, where it is first used."""
-        key = id(var)
-        name = self.refs[key] = str(self.texts[key])
-        self.doc.append(f"free_var {self.free[key]};{self.line(self.level)}")
+        name = self.refs[var] = str(self.texts.pop(var))
+        self.doc.add(f"free_var {self.free[var]};{self.line(self.level)}")
         return name
 
     def hoist(self, node: Expr) -> str:
         """`%n = ...;` for a visited node, in the current scope or where it belongs. Returns `%n`."""
-        key = id(node)
         name = f"%{self.counter}"
         doc, level, hoisted = self.doc, self.level, self.hoisted
-        if not self.tvm:
-            if key in self.lost:
+        if self.tvm:
+            self.refs[node] = name
+        else:
+            if node in self.refs:
                 raise Crossing
             if self.places is not None:
-                doc, level, hoisted = self.scopes[self.places[key]]
-            hoisted.append(key)
+                doc, level, hoisted = self.scopes[self.places[id(node)]]
+            if node in self.shared:
+                hoisted.append(node)
+                self.refs[node] = name
         self.counter += 1
-        self.refs[key] = name
-        text = self.texts[key]
+        text = self.texts.pop(node)
         info = self.info(node) if type(node) in ANNOTATED else ""
         line = self.line(level)
         if type(text) is str:
-            doc.append(f"{name} = {text}{info};{line}")
+            doc.add(f"{name} = {text}{info};{line}")
             return name
-        home = self.levels[key]
+        home = self.levels[node]
         if home != level:
             text = [Moved(text, level - home)]
         if type(node) is Let:
@@ -213,10 +212,9 @@ class ExpressionText:
 
     def finish(self, node: Expr) -> Text:
         """The text of a let's value or of a scope's last node: in line if it is used once."""
-        key = id(node)
-        if key in self.refs or key in self.shared or type(node) is Var:
+        if node in self.refs or node in self.shared or type(node) is Var:
             return self.ref(node)
-        text = self.texts[key]
+        text = self.texts[node] if self.tvm else self.texts.pop(node)
         info = self.info(node) if type(node) in ANNOTATED else ""
         if type(text) is str:
             return text + info
@@ -224,73 +222,85 @@ class ExpressionText:
 
     # -- data flow
 
+    def is_visited(self, node: Expr) -> bool:
+        """Whether a node has its own text, or a name."""
+        return node in self.refs or node in self.texts
+
     def expand(self, root: Expr, wrap: bool = True, at: int | None = None) -> Walk:
         """Make the text of a node and of everything that it is computed from, operators and arguments first.
 
         Children get graph names when their parent's text is made, not when their own is. `wrap`: if the root
         is a let, it will stand in parentheses. `at`: the level at which the root stands, if not at the scope's.
         """
-        texts, refs = self.texts, self.refs
+        texts = self.texts
         stack: list[Expr] = [root]
+        while self.flow(stack):
+            node = stack[-1]
+            level = self.level
+            if self.places is not None:
+                level = self.scopes[self.places[id(node)]][1]
+            if node is root and at is not None:
+                level = at
+            self.levels[node] = level
+            if type(node) is Let:
+                texts[node] = yield self.let(node, level + (wrap or node is not root))  # type: ignore[assignment]
+            else:
+                texts[node] = yield _NESTED[type(node)](self, node, level)  # type: ignore[assignment]
+            stack.pop()
+        return ""
+
+    def flow(self, stack: list[Expr]) -> bool:
+        """Make the texts of a stack's nodes and of what they are computed from. Whether a node that opens scopes is next."""
+        texts, refs = self.texts, self.refs
         push = stack.append
         while stack:
             node = stack[-1]
-            key = id(node)
-            if key in texts:
+            if node in texts or node in refs:
                 stack.pop()
                 continue
             kind = type(node)
             height = len(stack)
             if kind is Call:
-                for arg in reversed(node.args):  # type: ignore[attr-defined]
-                    if id(arg) not in texts:
+                for arg in node.args[::-1]:  # type: ignore[attr-defined]
+                    if arg not in refs and arg not in texts:
                         push(arg)
                 op = node.op  # type: ignore[attr-defined]
-                if id(op) not in texts:
+                if type(op) is not Op and not self.is_visited(op):
                     push(op)
                 if len(stack) > height:
                     continue
-                texts[key] = self.call(node)  # type: ignore[arg-type]
+                texts[node] = self.call(node)  # type: ignore[arg-type]
             elif kind is Tuple:
-                for arg in reversed(node.fields):  # type: ignore[attr-defined]
-                    if id(arg) not in texts:
+                for arg in node.fields[::-1]:  # type: ignore[attr-defined]
+                    if arg not in refs and arg not in texts:
                         push(arg)
                 if len(stack) > height:
                     continue
-                parts = [refs.get(id(arg)) or self.ref(arg) for arg in node.fields]  # type: ignore[attr-defined]
-                texts[key] = f"({', '.join(parts)},)" if len(parts) == 1 else f"({', '.join(parts)})"
+                parts = [refs.get(arg) or self.name(arg) for arg in node.fields]  # type: ignore[attr-defined]
+                texts[node] = f"({', '.join(parts)},)" if len(parts) == 1 else f"({', '.join(parts)})"
             elif kind is TupleGetItem:
                 value = node.tuple_value  # type: ignore[attr-defined]
-                if id(value) not in texts:
+                if not self.is_visited(value):
                     push(value)
                     continue
-                texts[key] = self.projection(node)  # type: ignore[arg-type]
+                texts[node] = self.projection(node)  # type: ignore[arg-type]
             elif kind is RefCreate or kind is RefRead:
                 value = node.value if kind is RefCreate else node.ref  # type: ignore[attr-defined]
-                if id(value) not in texts:
+                if not self.is_visited(value):
                     push(value)
                     continue
-                texts[key] = f"{'ref' if kind is RefCreate else 'ref_read'}({self.ref(value)})"
+                texts[node] = f"{'ref' if kind is RefCreate else 'ref_read'}({self.ref(value)})"
             elif kind in LEAVES:
                 self.leaf(node)
             else:
-                level = self.level
-                if self.places is not None:
-                    level = self.scopes[self.places[key]][1]
-                if node is root and at is not None:
-                    level = at
-                self.levels[key] = level
-                if kind is Let:
-                    texts[key] = yield self.let(node, level + (wrap or node is not root))  # type: ignore[arg-type, assignment]
-                else:
-                    texts[key] = yield _NESTED[kind](self, node, level)  # type: ignore[assignment]
+                return True
             stack.pop()
-        return ""
+        return False
 
     def call(self, node: Call) -> str:
         """A call whose arguments and operator have been visited."""
         refs = self.refs
-        args = [refs.get(id(arg)) or self.ref(arg) for arg in node.args]
+        args = [refs.get(arg) or self.name(arg) for arg in node.args]
         op = node.op
         if node.attrs is not None:
             args += self.attributes.call(node.attrs, type(op) is Op)
@@ -298,7 +308,7 @@ class ExpressionText:
             args += [self.types.tensor(t) for t in node.type_args]  # type: ignore[arg-type]
         if not args and type(op) is Constructor and not op.inputs:
             return op.name_hint
-        callee = refs.get(id(op)) or self.ref(op)
+        callee = op.name if type(op) is Op else self.ref(op)
         if type(op) is Constant and not self.tvm:
             callee = f"({callee})"
         return f"{callee}({', '.join(args)})"
@@ -318,11 +328,11 @@ class ExpressionText:
     def scope(self, body: Expr, key: ScopeKey, level: int) -> Walk:
         """A body with everything that is hoisted in it."""
         doc, old, hoisted = self.doc, self.level, self.hoisted
-        mine: tuple[list[AnyValue], int, list[int]] = ([], level, [])
+        mine: tuple[Lines, int, list[Expr]] = (Lines(), level, [])
         self.doc, self.level, self.hoisted = mine
         self.scopes[key] = mine
-        if id(body) not in self.texts:
-            yield self.expand(body, id(body) in self.shared)
+        if not self.is_visited(body):
+            yield self.expand(body, body in self.shared)
         self.doc.append(self.finish(body))
         self.close()
         self.doc, self.level, self.hoisted = doc, old, hoisted
@@ -330,48 +340,44 @@ class ExpressionText:
 
     def close(self) -> None:
         """The current scope ends: its graph names stand for nothing any more."""
-        for key in self.hoisted:
-            del self.refs[key]
-        self.lost.update(self.hoisted)
+        self.refs.update(dict.fromkeys(self.hoisted, ""))
 
     def let(self, node: Let, level: int) -> Walk:
         """A chain of lets. The graph bindings that a value needs stand between its let and the one before."""
         doc, old, hoisted = self.doc, self.level, self.hoisted
         line = self.line(level)
-        mine: list[AnyValue] = []
-        opened: list[list[int]] = []
+        mine, inner = Lines(), list[Expr]()  # all scopes of the chain end together
         rest: Expr = node
         while type(rest) is Let:
-            if rest is not node and not self.tvm and id(rest) in self.shared:
+            if rest is not node and not self.tvm and rest in self.shared:
                 break
             name = self.bind(rest.variable)
             value = rest.value
             parens = type(value) is Let and not self.tvm
-            if id(value) not in self.texts:
-                shared = id(value) in self.shared
+            if not self.is_visited(value):
+                shared = value in self.shared
                 yield self.expand(value, parens or shared, None if shared else level)
             text = self.finish(value)
             if parens and type(text) is not str:
                 text = ["(", self.line(level + 1), text, line, ")"]
             if type(text) is str:
-                mine.append(f"let {name} = {text};{line}")
+                mine.add(f"let {name} = {text};{line}")
             else:
                 mine += [f"let {name} = ", text, f";{line}"]
-            self.doc, self.level, self.hoisted = mine, level, []
-            opened.append(self.hoisted)
-            self.scopes[(id(rest), 0)] = (mine, level, self.hoisted)
+            self.doc, self.level, self.hoisted = mine, level, inner
+            if self.places is not None:
+                self.scopes[(id(rest), 0)] = (mine, level, inner)
             rest = rest.body
-        if id(rest) not in self.texts:
-            yield self.expand(rest, id(rest) in self.shared)
+        if not self.is_visited(rest):
+            yield self.expand(rest, rest in self.shared)
         mine.append(self.finish(rest))
-        for self.hoisted in opened:
-            self.close()
+        self.close()
         self.doc, self.level, self.hoisted = doc, old, hoisted
         return mine
 
     def conditional(self, node: If, level: int) -> Walk:
         """`if (c) { a } else { b }`"""
-        if id(node.cond) not in self.texts:
+        if not self.is_visited(node.cond):
             yield self.expand(node.cond)
         head = f"if ({self.ref(node.cond)}) {{{self.line(level + 1)}"
         line = self.line(level)
@@ -397,7 +403,7 @@ class ExpressionText:
 
     def match(self, node: Match, level: int) -> Walk:
         """`match (e) { pattern => { body }, ... }`"""
-        if id(node.data) not in self.texts:
+        if not self.is_visited(node.data):
             yield self.expand(node.data)
         out: list[AnyValue] = [f"match{'' if node.complete else '?'} ({self.ref(node.data)}) {{"]
         outer, inner = self.line(level + 1), self.line(level + 2)
@@ -412,10 +418,10 @@ class ExpressionText:
 
     def write(self, node: RefWrite, level: int) -> Walk:
         """`ref_write(r, v)`"""
-        if id(node.ref) not in self.texts:
+        if not self.is_visited(node.ref):
             yield self.expand(node.ref)
         ref = self.ref(node.ref)
-        if id(node.value) not in self.texts:
+        if not self.is_visited(node.value):
             yield self.expand(node.value)
         return f"ref_write({ref}, {self.ref(node.value)})"
 

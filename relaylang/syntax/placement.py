@@ -107,10 +107,10 @@ def out_of_scope(root: Expr, free: Collection[int]) -> list[Var]:
     return list(wrong.values())
 
 
-def shared_nodes(root: Expr) -> set[int]:
+def shared_nodes(root: Expr) -> set[Expr]:
     """The nodes below `root`, leaves aside, that are used more than once."""
-    seen: set[int] = set()
-    shared: set[int] = set()
+    seen: set[Expr] = set()
+    shared: set[Expr] = set()
     stack: list[Expr] = [root]
     leaves = LEAVES
     while stack:
@@ -119,11 +119,10 @@ def shared_nodes(root: Expr) -> set[int]:
         for child in below:
             if type(child) in leaves:
                 continue
-            key = id(child)
-            if key in seen:
-                shared.add(key)
+            if child in seen:
+                shared.add(child)
             else:
-                seen.add(key)
+                seen.add(child)
                 stack.append(child)
     return shared
 

@@ -83,16 +83,16 @@ def _module(printer: ExpressionText, mod: IRModule) -> Text:
     return out[1:]
 
 
-def _print(printer: ExpressionText, node: AnyValue) -> str:
+def _print(printer: ExpressionText, node: AnyValue) -> list[str]:
     match node:
         case IRModule():
             return flatten(_module(printer, node))
         case TypeData():
-            return _type_data(printer, node)
+            return [_type_data(printer, node)]
         case Type():
-            return printer.types.text(node)
+            return [printer.types.text(node)]
         case Pattern():
-            return printer.pattern(node)
+            return [printer.pattern(node)]
     return flatten(printer.expression(node))
 
 
@@ -119,6 +119,19 @@ def astext(
     they go there instead: type key -> values, indexed as in the text. `show_spans` adds each node's place in its source,
     as TVM does. `header` is whether to write the version line; by default modules and expressions have it, types do not.
     """
+    return "".join(text_blocks(node, style, show_types, show_meta_data, meta, header, show_spans))
+
+
+def text_blocks(
+    node: IRModule | Expr | Type | TypeData | Pattern,
+    style: str = "lossless",
+    show_types: bool = True,
+    show_meta_data: bool = True,
+    meta: dict[str, list[AnyValue]] | None = None,
+    header: bool | None = None,
+    show_spans: bool = False,
+) -> list[str]:
+    """The text of `astext` in pieces, which are written one after another: a long text need not be in memory twice."""
     if style not in MAX_LEVEL:
         raise ValueError(f"style must be 'lossless' or 'tvm', not {style!r}")
     if not isinstance(node, (IRModule, Expr, Type, TypeData, Pattern)):
@@ -127,15 +140,15 @@ def astext(
     printer = ExpressionText(node, style, show_types, section, show_spans)
     with gc_paused():
         try:
-            text = _print(printer, node)
+            blocks = _print(printer, node)
         except Crossing:
             printer = ExpressionText(node, style, show_types, section, show_spans, careful=True)
-            text = _print(printer, node)
+            blocks = _print(printer, node)
     if header if header is not None else isinstance(node, (IRModule, Expr)):
-        text = HEADER + text
+        blocks.insert(0, HEADER)
     if meta is not None:
         for key, values in printer.meta.items():
             meta.setdefault(key, []).extend(values)
     elif printer.meta:
-        text += "\n" + (_metadata(printer) if show_meta_data else _OMITTED[style])
-    return text
+        blocks += ["\n", _metadata(printer) if show_meta_data else _OMITTED[style]]
+    return blocks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from relaylang.ir.expr import Call, Constructor
+from relaylang.ir.expr import Call, Constructor, Expr
 from relaylang.ir.typemaps import parts
 from relaylang.ir.types import FuncType, IncompleteType, Type, TypeVar
 from relaylang.typing.call_text import call_span
@@ -17,9 +17,9 @@ from relaylang.typing.texts import name_of, show
 
 
 class Calls:
-    """Types calls of functions, constructors and values. `types` has the types of callee and arguments, by the node's id."""
+    """Types calls of functions, constructors and values. `types` has the types of callee and arguments."""
 
-    def __init__(self, solver: Solver, report: Report, types: Mapping[int, Type], definitions: Definitions) -> None:
+    def __init__(self, solver: Solver, report: Report, types: Mapping[Expr, Type], definitions: Definitions) -> None:
         self._solver = solver
         self._report = report
         self._types = types
@@ -31,8 +31,8 @@ class Calls:
         if isinstance(op, Constructor):
             callee = find(self._definitions.constructor_type(op, node.span))
         else:
-            callee = find(self._types[id(op)])
-        args = [self._types[id(a)] for a in node.args]
+            callee = find(self._types[op])
+        args = [self._types[a] for a in node.args]
         if type(callee) is Unknown:
             result = Unknown(node, True)
             if not self._solver.unify(callee, FuncType(args, result)):

@@ -55,7 +55,7 @@ class Functions:
                 if id(p) in self.parameters and any(p is other for other in function.params[:i]):
                     self._report.say("R0316", f"the parameter {name_of(p)} is bound twice", p.span or function.span)
                 self.parameters.add(id(p))
-                params.append(self._found.types.get(id(p)) or self._scopes.bind(p, None))
+                params.append(self._found.types.get(p) or self._scopes.bind(p, None))
             if function.ret_type is not None:
                 result = self._annotations.open(function.ret_type, function)
             else:
@@ -88,14 +88,14 @@ class Functions:
         types = self._found.types
         function = self._program.functions.get(var.name_hint)
         if var.name_hint in self._program.given:
-            types[id(var)] = self._program.given[var.name_hint]
+            types[var] = self._program.given[var.name_hint]
         elif function is None:
             self._report.undefined(f"the module has no function `@{var.name_hint}`", var.span)
-            types[id(var)] = POISON
+            types[var] = POISON
         elif id(function) in self._started:
-            types[id(var)] = self.signature(function)
-        elif id(function) in types or self._earlier.take(function):
-            types[id(var)] = types[id(function)]
+            types[var] = self.signature(function)
+        elif function in types or self._earlier.take(function):
+            types[var] = types[function]
         else:
             return function
         self._found.order.append(var)
@@ -103,7 +103,7 @@ class Functions:
 
     def _with_result(self, function: Function, signature: FuncType) -> FuncType:
         """The signature with the type of the body as its result."""
-        body = self._found.types[id(function.body)]
+        body = self._found.types[function.body]
         result = find(signature.ret_type)
         variable = self._variables.get(id(function))
         seen = id(function) in self._named or (variable is not None and self._scopes.is_met(variable))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relaylang.diagnostics import RelayError
-from relaylang.ir.expr import Call
+from relaylang.ir.expr import Call, Expr
 from relaylang.ir.typed import typed
 from relaylang.ir.types import Type
 from relaylang.ops.record import Op
@@ -20,7 +20,7 @@ class CallTyper:
     """
 
     def __init__(self) -> None:
-        self._types: dict[int, Type] = {}
+        self._types: dict[Expr, Type] = {}
         self._solver = Solver()
         self._report = Report(self._solver, self._types, Program())
         self._operators = Operators(self._solver, self._report, self._types)
@@ -32,7 +32,7 @@ class CallTyper:
         types = self._types
         for argument in call.args:
             assert argument.checked_type is not None, "an argument has no type yet"
-            types[id(argument)] = argument.checked_type
+            types[argument] = argument.checked_type
         result = self._operators.call(call, op)
         types.clear()
         said = self._report.diagnostics

@@ -7,6 +7,8 @@ not, the call waits for the unknowns among them. An error is reported once: its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import dropwhile
+from typing import Any as AnyValue
 
 from relaylang.diagnostics import Diagnostic
 from relaylang.ir.expr import (
@@ -48,10 +50,11 @@ from relaylang.typing.texts import name_of
 from relaylang.typing.values import Values
 from relaylang.typing.worklist import Worklist
 
-# The steps of the walk. A node is visited, and finished once its children have types.
-_VISIT, _CALL, _FINISH, _BIND, _ARM, _GLOBAL = range(6)
-#: (what, node, the number of an arm or the name of a module's function)
-_Step = tuple[int, Expr, "int | GlobalVar"]
+# The steps of the walk. A node alone on the stack is visited; one of these on top of a node says what else is to be done.
+# A call and other nodes are finished once their children have types. An arm's number, or the name of a module's function,
+# stands between the node and the step.
+_CALL, _FINISH, _BIND, _ARM, _GLOBAL = range(5)
+_Steps = list[Expr | int]
 
 
 class Inference:
@@ -105,7 +108,7 @@ class Inference:
         for var, function in module.functions.items():
             if isinstance(function, Function) and not self._functions.has_started(function):
                 if not self.earlier.take_function(var, function):
-                    self._walk([(_GLOBAL, function, var)])
+                    self._walk([function, var, _GLOBAL])
         self._settle()
         self._check_scopes()
 
@@ -116,8 +119,8 @@ class Inference:
         """
         for var, function in functions:
             if not self._functions.has_started(function):
-                self._walk([(_GLOBAL, function, var)])
-        self._walk([step for let in reversed(statements) for step in ((_BIND, let, 0), (_VISIT, let.value, 0))])
+                self._walk([function, var, _GLOBAL])
+        self._walk([step for let in reversed(statements) for step in (let, _BIND, let.value)])
         if statements and self._scopes.has_loose:
             raise Stale
         self._settle()
@@ -125,7 +128,7 @@ class Inference:
 
     def run_expr(self, expr: Expr) -> None:
         """Find the types of an expression."""
-        self._walk([(_VISIT, expr, 0)])
+        self._walk([expr])
         self._settle()
 
     def _settle(self) -> None:
@@ -140,106 +143,100 @@ class Inference:
 
     # --- the walk ---
 
-    def _walk(self, stack: list[_Step]) -> None:
+    def _walk(self, stack: _Steps) -> None:
         types, order, ready = self._found.types, self._found.order, self._solver.ready
         operate, call, work = self._operators.call, self._calls.call, self._worklist.work
         take, functions = self.earlier.take, self._program.functions
+        pop, push = stack.pop, stack.append
         while stack:
-            what, node, extra = stack.pop()
-            if what == _CALL:
-                op = node.op  # type: ignore[attr-defined]
-                types[id(node)] = operate(node, op) if isinstance(op, Op) else call(node)  # type: ignore[arg-type]
-                order.append(node)
-                if ready:
-                    work()
-            elif what != _VISIT:
-                self._finish(what, node, extra, stack)
+            node: AnyValue = pop()
+            if type(node) is int:
+                what, node = node, pop()
+                if what == _CALL:
+                    op = node.op
+                    types[node] = operate(node, op) if isinstance(op, Op) else call(node)
+                    order.append(node)
+                    if ready:
+                        work()
+                    continue
+                self._finish(what, node, stack)
                 if ready and what == _FINISH:
                     work()
-            elif id(node) in types:
+            elif node in types:
                 pass
             elif type(node) is GlobalVar and node.name_hint in functions:
                 self._visit_global(node, stack)  # the name may carry the type of a function that was replaced
-            elif take(node):
+            elif node.checked_type is not None and take(node):
                 pass
             elif type(node) is Call:
-                stack.append((_CALL, node, 0))
+                push(node)
+                push(_CALL)
                 op = node.op
-                if not isinstance(op, (Op, Constructor)) and id(op) not in types:
-                    stack.append((_VISIT, op, 0))
-                for arg in reversed(node.args):
-                    if id(arg) not in types:
-                        stack.append((_VISIT, arg, 0))
+                if not isinstance(op, (Op, Constructor)) and op not in types:
+                    push(op)
+                for arg in node.args[::-1]:
+                    if arg not in types:
+                        push(arg)
             else:
                 self._visit(node, stack)
 
-    def _visit_global(self, node: GlobalVar, stack: list[_Step]) -> None:
+    def _visit_global(self, node: GlobalVar, stack: _Steps) -> None:
         first = self._functions.name(node)
         if first is not None:
-            stack.append((_GLOBAL, first, node))
+            stack += (first, node, _GLOBAL)
 
-    def _enter(self, function: Function, stack: list[_Step]) -> None:
+    def _enter(self, function: Function, stack: _Steps) -> None:
         self._functions.signature(function)
-        stack.append((_FINISH, function, 0))
+        stack += (function, _FINISH)
         if function.body is not None:
-            stack.append((_VISIT, function.body, 0))
+            stack.append(function.body)
 
     def _declare(self, function: Function, variable: Var) -> None:
         """Note the type of a bound function in front of its body, unless it is known."""
-        if not self.earlier.take(function) and id(function) not in self._found.types:
+        if not self.earlier.take(function) and function not in self._found.types:
             self._functions.declare(function, variable)
 
-    def _refuse_operator(self, node: Op, stack: list[_Step]) -> None:
+    def _refuse_operator(self, node: Op, stack: _Steps) -> None:
         """Report an operator that stands as a value."""
-        holder = next((owner for what, owner, _ in reversed(stack) if what != _VISIT), None)
+        started = dropwhile(lambda item: not isinstance(item, int), reversed(stack))
+        holder = next((item for item in started if isinstance(item, Expr)), None)
         self.report.say(
             "R0305",
             f"the operator {name_of(node)} must be called; it is not a value",
             bare_name(node.name, holder),
             notes=(f"write `fn (...) {{ {node.name}(...) }}`",),
         )
-        self._found.types[id(node)] = POISON
+        self._found.types[node] = POISON
 
-    def _visit(self, node: Expr, stack: list[_Step]) -> None:
+    def _visit(self, node: Expr, stack: _Steps) -> None:
         """Type a node without children, or put its steps on the stack."""
         put = self._found.put
         match node:
+            case Let(variable, value, body):
+                stack += (node, _FINISH, body, node, _BIND, value)
+                if isinstance(value, Function):
+                    self._declare(value, variable)
             case Var():
                 self._scopes.meet(node)
             case Constant():
                 put(node, self._solver.intern(TensorType(node.data.shape, node.dtype)))
             case Tuple(fields):
-                stack.append((_FINISH, node, 0))
-                stack.extend([(_VISIT, field, 0) for field in reversed(fields)])
+                stack += (node, _FINISH, *fields[::-1])
             case TupleGetItem(value) | RefCreate(value) | RefRead(value):
-                stack.append((_FINISH, node, 0))
-                stack.append((_VISIT, value, 0))
-            case Let(variable, value, body):
-                stack.append((_FINISH, node, 0))
-                stack.append((_VISIT, body, 0))
-                stack.append((_BIND, node, 0))
-                stack.append((_VISIT, value, 0))
-                if isinstance(value, Function):
-                    self._declare(value, variable)
+                stack += (node, _FINISH, value)
             case If(cond, yes, no):
-                stack.append((_FINISH, node, 0))
-                stack.append((_VISIT, no, 0))
-                stack.append((_VISIT, yes, 0))
-                stack.append((_VISIT, cond, 0))
+                stack += (node, _FINISH, no, yes, cond)
             case Function():
                 self._enter(node, stack)
             case GlobalVar():
                 self._visit_global(node, stack)
             case Match(data, clauses):
-                stack.append((_FINISH, node, 0))
+                stack += (node, _FINISH)
                 for i in range(len(clauses) - 1, -1, -1):
-                    stack.append((_VISIT, clauses[i].rhs, 0))
-                    stack.append((_ARM, node, i))
-                stack.append((_VISIT, data, 0))
+                    stack += (clauses[i].rhs, node, i, _ARM)
+                stack.append(data)
             case RefWrite(ref, value):
-                stack.append((_FINISH, node, 0))
-                stack.append((_VISIT, value, 0))
-                stack.append((_VISIT, ref, 0))
+                stack += (node, _FINISH, value, ref)
             case Constructor():
                 put(node, self._definitions.constructor_type(node, node.span))
             case MetaRef():
@@ -250,45 +247,47 @@ class Inference:
             case _:
                 raise AssertionError(f"{type(node).__name__} is not an expression")
 
-    def _finish(self, what: int, node: Expr, extra: int | GlobalVar, stack: list[_Step]) -> None:
+    def _finish(self, what: int, node: Expr | int, stack: _Steps) -> None:
         """Type a node whose children have types, or bind what its next child refers to."""
         types = self._found.types
+        if what == _ARM:
+            match, number = stack.pop(), node
+            assert isinstance(match, Match) and isinstance(number, int)
+            self._matches.bind(match, match.clauses[number])
+            return
+        if what == _GLOBAL:
+            function, name = stack.pop(), node
+            assert isinstance(function, Function) and isinstance(name, GlobalVar)
+            self._functions.start(function, name)
+            self._enter(function, stack)
+            return
         match node:
             case Let(variable, value, body):
                 if what == _BIND:
                     self._scopes.bind_let(node, variable, value)
                     return
-                ty = types[id(body)]
+                ty = types[body]
             case Tuple(fields):
-                ty = TupleType([types[id(field)] for field in fields])
+                ty = TupleType([types[field] for field in fields])
             case TupleGetItem():
                 ty = self._values.field(node)
             case If():
                 ty = self._values.choose(node)
             case Function():
-                if what == _GLOBAL:
-                    assert isinstance(extra, GlobalVar)
-                    self._functions.start(node, extra)
-                    self._enter(node, stack)
-                else:
-                    self._functions.leave(node)
+                self._functions.leave(node)
                 return
             case Match(_, clauses):
-                if what == _ARM:
-                    assert isinstance(extra, int)
-                    self._matches.bind(node, clauses[extra])
-                    return
                 ty = self._values.join(node, [c.rhs for c in clauses], "the arms of a `match`")
                 self._matches.check(node)
             case RefCreate(value):
-                ty = RefType(types[id(value)])
+                ty = RefType(types[value])
             case RefRead():
                 ty = self._values.read(node)
             case RefWrite():
                 ty = self._values.write(node)
             case _:
                 raise AssertionError(f"{type(node).__name__} has no children")
-        types[id(node)] = ty
+        types[node] = ty
         self._found.order.append(node)
 
 

@@ -29,7 +29,7 @@ class Matches:
 
     def bind(self, match: Match, clause: Clause) -> None:
         """Bind the variables of a clause's pattern to the parts of the matched value."""
-        stack: list[tuple[Pattern, Type]] = [(clause.lhs, self._found.types[id(match.data)])]
+        stack: list[tuple[Pattern, Type]] = [(clause.lhs, self._found.types[match.data])]
         while stack:
             pattern, ty = stack.pop()
             ty = find(ty)

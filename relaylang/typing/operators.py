@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from relaylang.ir.expr import Call
+from relaylang.ir.expr import Call, Expr
 from relaylang.ir.types import ANY, Dim, GlobalTypeVar, TensorType, TupleType, Type, TypeVar
 from relaylang.ops.domains import problem_of
 from relaylang.ops.extensions import EXTENSIONS
@@ -77,9 +77,9 @@ _WINDOW = "the window is greater than its input: take a smaller one, or greater 
 
 
 class Operators:
-    """Types calls of operators. `types` has the types of the arguments, by the node's id."""
+    """Types calls of operators. `types` has the types of the arguments."""
 
-    def __init__(self, solver: Solver, report: Report, types: Mapping[int, Type], definitions: Iterable[GlobalTypeVar] = ()) -> None:
+    def __init__(self, solver: Solver, report: Report, types: Mapping[Expr, Type], definitions: Iterable[GlobalTypeVar] = ()) -> None:
         self._solver = solver
         self._report = report
         self._types = types
@@ -93,10 +93,10 @@ class Operators:
     def call(self, node: Call, op: Op) -> Type:
         """The type of an operator's call; an unknown where the relation waits, `POISON` where an error is reported."""
         types = self._types
-        args = [find(types[id(a)]) for a in node.args]
+        args = [ty if type(ty := types[a]) is TensorType else find(ty) for a in node.args]
         if op.attrs is not None:
             return self._relate(node, op, args)
-        key = (id(op), *[id(a) for a in args])
+        key = (id(op), *map(id, args))
         result = self._memo.get(key)
         if result is not None:
             return result
@@ -114,13 +114,13 @@ class Operators:
             self._takes(node, node.op, self._argument_types(node))
         self._untaken = []
         for node, problem in self._stuck.values():
-            result = find(self._types[id(node)])
+            result = find(self._types[node])
             if type(result) is Unknown:
                 self._report.relation_failed(node, problem, self._argument_types(node))
                 self._solver.bind(result, POISON)
 
     def _argument_types(self, node: Call) -> list[Type]:
-        return [self._solver.resolve(self._types[id(a)]) for a in node.args]
+        return [self._solver.resolve(self._types[a]) for a in node.args]
 
     def _relate(self, node: Call, op: Op, args: list[Type]) -> Type:
         """The type of an operator's call; an unknown that waits where the arguments are not known."""
@@ -160,7 +160,7 @@ class Operators:
         node = waiting.node
         assert isinstance(node, Call) and isinstance(node.op, Op)
         op = node.op
-        args = [find(self._types[id(a)]) for a in node.args]
+        args = [find(self._types[a]) for a in node.args]
         inferred = self._try_relation(node, op, args)
         if inferred is None and op.back is not None:
             result = self._solver.resolve(waiting.result)

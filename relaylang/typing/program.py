@@ -40,17 +40,17 @@ class Program:
 
 
 class Found:
-    """The types found so far, by the node's id, and the nodes in the order in which they were found."""
+    """The types found so far, by node, and the nodes in the order in which they were found."""
 
     __slots__ = ("order", "types")
 
     def __init__(self) -> None:
-        self.types: dict[int, Type] = {}
+        self.types: dict[Expr, Type] = {}
         self.order: list[Expr] = []
 
     def put(self, node: Expr, ty: Type) -> None:
         """Give a node its type."""
-        self.types[id(node)] = ty
+        self.types[node] = ty
         self.order.append(node)
 
 

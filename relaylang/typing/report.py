@@ -43,7 +43,7 @@ class Report:
     the program to say where a type comes from.
     """
 
-    def __init__(self, solver: Solver, types: Mapping[int, Type], program: Program) -> None:
+    def __init__(self, solver: Solver, types: Mapping[Expr, Type], program: Program) -> None:
         self.diagnostics: list[Diagnostic] = []
         self.refuted: list[Type] = []  # types of mismatches that were reported
         self._solver = solver
@@ -119,7 +119,7 @@ class Report:
 
     def origin(self, expr: Expr) -> Label:
         """Where the type of an expression comes from."""
-        known = self._types.get(id(expr), expr.checked_type)
+        known = self._types.get(expr, expr.checked_type)
         if known is None:
             return expr.span, ""
         shown = self.shown(known)

@@ -34,7 +34,7 @@ class Results:
     def store(self) -> None:
         """Write the types that were found into the nodes. What an error leaves unknown gets none."""
         order, types = self._found.order, self._found.types
-        listed = self._listed if len(self._listed) == len(order) else [types[id(node)] for node in order]
+        listed = self._listed if len(self._listed) == len(order) else [types[node] for node in order]
         for node, ty in zip(order, listed):
             if type(ty) is not TensorType:
                 ty = find(ty)
@@ -48,7 +48,7 @@ class Results:
 
     def seen_type(self, function: Function) -> Type:
         """The type of a function with errors as its callers see it. Its unknown parts agree with every type."""
-        ty = self._solver.resolve(self._found.types.get(id(function), POISON))
+        ty = self._solver.resolve(self._found.types.get(function, POISON))
         return map_type(ty, lambda part: POISON if isinstance(part, IncompleteType) else part)
 
     def closed(self, ty: Type) -> Type:
@@ -118,7 +118,7 @@ class Results:
         used = list(self._report.refuted)
         for node, ty in zip(self._found.order, self._listed):
             if find(ty) is POISON:
-                used += [types[id(child)] for child in children(node) if id(child) in types]
+                used += [types[child] for child in children(node) if child in types]
         return {id(unknown) for ty in used for unknown in solver.unknowns_in(ty)}
 
     def _open_types(self) -> tuple[dict[int, Unknown], dict[int, Var]]:
@@ -127,7 +127,7 @@ class Results:
         owners: dict[int, Var] = {}
         seen: tuple[set[int], set[int]] = (set(), set())
         types = self._found.types
-        self._listed = [types[id(node)] for node in self._found.order]
+        self._listed = [types[node] for node in self._found.order]
         for node, ty in zip(self._found.order, self._listed):
             if type(ty) is TensorType:
                 continue

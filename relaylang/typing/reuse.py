@@ -30,7 +30,7 @@ class Earlier:
         known = solver.intern(known) if type(known) is TensorType else solver.resolve(known)
         if not solver.is_known(known):
             return False
-        self._found.types[id(expr)] = known
+        self._found.types[expr] = known
         self.used = True
         return True
 
@@ -41,7 +41,7 @@ class Earlier:
             return False
         if name.checked_type is not None and name.checked_type != known:
             raise Stale
-        self._found.types[id(function)] = known
+        self._found.types[function] = known
         self._found.put(name, known)
         self.used = True
         return True
@@ -65,7 +65,7 @@ class Earlier:
         """Raise `Stale` where a function of the module got another type than its name has elsewhere."""
         for node in self._found.order:
             if type(node) is GlobalVar and node.checked_type is not None:
-                if node.checked_type != self._solver.resolve(self._found.types[id(node)]):
+                if node.checked_type != self._solver.resolve(self._found.types[node]):
                     raise Stale
 
 

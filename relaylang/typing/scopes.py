@@ -50,7 +50,7 @@ class Scopes:
             ty = Unknown(var) if given is None else given
         if var.checked_type is not None:
             ty = self._earlier.agreed(var, ty)
-        self._types[id(var)] = ty
+        self._types[var] = ty
         self._order.append(var)
         return ty
 
@@ -69,14 +69,14 @@ class Scopes:
 
     def is_met(self, variable: Var) -> bool:
         """Whether a variable has occurred already."""
-        return id(variable) in self._types
+        return variable in self._types
 
     def bind_let(self, let: Let, variable: Var, value: Expr) -> None:
         """Bind a let's variable to its value, whose type is known as far as it will be."""
         types = self._types
-        ty = types[id(value)]
+        ty = types[value]
         if id(variable) in self._declared:
-            if id(variable) not in types:
+            if variable not in types:
                 self._found.put(variable, ty)
             if variable.type_annotation is not None:
                 wanted = self._annotations.open(variable.type_annotation, variable)
@@ -84,9 +84,9 @@ class Scopes:
                     what = f"the value of {name_of(variable)}"
                     self._report.mismatch(what, wanted, ty, place(value, let.span), node=value)
             return
-        if id(variable) in types and not self._earlier.has(variable):
+        if variable in types and not self._earlier.has(variable):
             self._late.add(id(variable))
-            self._report.refuted.append(types[id(variable)])
+            self._report.refuted.append(types[variable])
             self._report.say(
                 "R0314",
                 f"the variable {name_of(variable)} is used in its own value, which is not a function",
@@ -98,7 +98,7 @@ class Scopes:
             return
         agreed = self._solver.agree(bound, ty)
         if agreed is not None:
-            types[id(variable)] = agreed
+            types[variable] = agreed
         else:
             self._report.mismatch(
                 f"the value of {name_of(variable)}",
@@ -117,7 +117,7 @@ class Scopes:
     def report_loose(self) -> None:
         """Report the variables that nothing binds."""
         for var in dict.fromkeys(self._loose):
-            self._report.refuted.append(self._types[id(var)])
+            self._report.refuted.append(self._types[var])
             if id(var) not in self._late:
                 self._report.undefined(f"nothing binds the variable {name_of(var)}", var.span)
 

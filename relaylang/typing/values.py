@@ -23,16 +23,16 @@ def _numbers(count: int) -> tuple[str, ...]:
 
 
 class Values:
-    """Types branches, fields and references. `types` has the types of their operands, by the node's id."""
+    """Types branches, fields and references. `types` has the types of their operands."""
 
-    def __init__(self, solver: Solver, report: Report, types: Mapping[int, Type]) -> None:
+    def __init__(self, solver: Solver, report: Report, types: Mapping[Expr, Type]) -> None:
         self._solver = solver
         self._report = report
         self._types = types
 
     def choose(self, node: If) -> Type:
         """The type of an `if`, whose condition must be `bool`."""
-        cond = self._types[id(node.cond)]
+        cond = self._types[node.cond]
         if not self._solver.unify(cond, _BOOL):
             self._report.say(
                 "R0307",
@@ -46,11 +46,11 @@ class Values:
     def join(self, node: Expr, arms: Sequence[Expr], what: str) -> Type:
         """The one type of several branches. `POISON` where they differ, which is reported; `what` names them."""
         types = self._types
-        result: Type = types[id(arms[0])] if arms else Unknown(node)
+        result: Type = types[arms[0]] if arms else Unknown(node)
         for arm in arms[1:]:
-            joined = self._solver.join(result, types[id(arm)])
+            joined = self._solver.join(result, types[arm])
             if joined is None:
-                first, other = self._solver.resolve(result), self._solver.resolve(types[id(arm)])
+                first, other = self._solver.resolve(result), self._solver.resolve(types[arm])
                 self._report.say(
                     "R0302",
                     f"{what} have different types: `{show(first)}` and `{show(other)}`",
@@ -65,7 +65,7 @@ class Values:
 
     def field(self, node: TupleGetItem) -> Type:
         """The type of a tuple's field; an unknown that waits where the tuple's type is not known."""
-        ty = find(self._types[id(node.tuple_value)])
+        ty = find(self._types[node.tuple_value])
         report = self._report
         if isinstance(ty, TupleType):
             if 0 <= node.index < len(ty.fields):
@@ -101,7 +101,7 @@ class Values:
     def write(self, node: RefWrite) -> Type:
         """The type of a write: the empty tuple. The value must have the type that the reference holds."""
         inner = self._referred(node, node.ref)
-        value = self._types[id(node.value)]
+        value = self._types[node.value]
         if not self._solver.unify(inner, value):
             origins = self._report.origin_of_variable
             self._report.mismatch(
@@ -121,7 +121,7 @@ class Values:
 
     def _referred(self, node: Expr, ref: Expr) -> Type:
         """The type of the value of a reference."""
-        ty = find(self._types[id(ref)])
+        ty = find(self._types[ref])
         if isinstance(ty, RefType):
             return ty.value
         inner = Unknown(node, True)

@@ -88,7 +88,7 @@ class Parts:
 
     def type_of(self, node: Expr) -> Type:
         """A node's type as it is known now."""
-        return self.solver.resolve(self.found.types[id(node)])
+        return self.solver.resolve(self.found.types[node])
 
     @property
     def said(self) -> list[tuple[str, str]]:

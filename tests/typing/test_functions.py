@@ -76,7 +76,7 @@ def test_names_of_a_module() -> None:
     again = GlobalVar("f")
     assert parts.functions.name(again) is None and parts.type_of(again) == FuncType([INT], INT)
     assert parts.functions.name(given) is None and parts.type_of(given) == FuncType([], FLOAT)
-    assert parts.functions.name(missing) is None and parts.found.types[id(missing)] is POISON
+    assert parts.functions.name(missing) is None and parts.found.types[missing] is POISON
     assert parts.said == [("R0312", "the module has no function `@h`")]
 
 

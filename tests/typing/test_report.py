@@ -76,7 +76,7 @@ def test_definitions_that_differ_by_name() -> None:
 def test_origins() -> None:
     x = var("x", "int32")
     call = Call(get("negative"), [x], None, (), place("negative(%x)", "negative(%x)"))
-    made = Report(Solver(), {id(x): INT, id(call): INT}, Program())
+    made = Report(Solver(), {x: INT, call: INT}, Program())
     assert made.origin(x)[1] == "`%x` is `int32`"
     assert made.origin(call) == (call.span, "this is `int32`")
     assert made.origin_of_variable(call) == []
