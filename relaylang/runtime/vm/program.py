@@ -118,6 +118,12 @@ class VMProgram:
     def __post_init__(self) -> None:
         self.table = table(self.scalars)
 
+    @property
+    def modules(self) -> list[IRModule | None]:
+        """The Relay functions of kernels. None for those without, and for kernels that have another one's."""
+        others = {kernel.other for kernel in self.packed}
+        return [None if n in others else kernel.module for n, kernel in enumerate(self.packed)]
+
     def place(self, pc: int) -> Span | None:
         """The place in the Relay text of the instruction at an offset, or around it."""
         at = int(np.searchsorted(self.offsets, pc, "right")) - 1
