@@ -63,6 +63,7 @@ _MANIFEST = record(
                     "why": several(text),
                     "relay": flag,
                     "fails": flag,
+                    "shares": flag,
                     "sites": several(row(text, fault_kind, _PLACE)),
                     "calls": several(_PLACE),
                 }
@@ -127,6 +128,7 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
             "why": list(p.why),
             "relay": module is not None,
             "fails": p.fails,
+            "shares": p.shares,
             "sites": [[operator, kind, place(span)] for operator, kind, span in p.sites],
             "calls": [place(call.span) for call in _calls(module)],
         }
@@ -254,7 +256,7 @@ def _kernel(number: int, item: Mapping[str, Any], files: Mapping[str, bytes], sp
     """The kernel of a row of the manifest. `span` gives the places of its calls."""
     kernel = Packed(item["inputs"], _specs(item["outputs"]), item["count"], takes=_specs(item["takes"]))
     kernel.region, kernel.arena, kernel.fixed, kernel.sizes, kernel.other = (item[name] for name in _PACKED[2:])
-    kernel.fails = item["fails"]
+    kernel.fails, kernel.shares = item["fails"], item["shares"]
     kernel.sites = tuple((operator, kind, span(place)) for operator, kind, place in item["sites"])
     kernel.weights, kernel.constants, kernel.why = (tuple(item[name]) for name in ("weights", "constants", "why"))
     if item["relay"]:

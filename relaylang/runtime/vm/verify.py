@@ -77,6 +77,8 @@ def _second(kernel: Packed, kernels: Sequence[Packed]) -> None:
     same = all(getattr(kernel, name) == getattr(other, name) for name in ("inputs", "count", "takes", "outputs"))
     if not same or kernel.module is None or other.region < 0 or other.other != -1:
         raise ValueError("a kernel takes over from one with other operands")
+    if other.shares and (kernel.fixed, kernel.weights) != (other.fixed, other.weights):
+        raise ValueError("two kernels share weights that differ")
 
 
 def _spec(spec: Spec) -> None:
