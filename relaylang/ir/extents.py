@@ -50,11 +50,11 @@ class OpenExtent(int):
 
     def broadcast(self, other: Dim) -> int | None:
         """The extent that this one and another broadcast to; None where the two must be equal."""
-        raise NotImplementedError
+        raise AssertionError("abstract")
 
     def yields_to(self, wide: Dim) -> bool:
         """Whether this one may be 1 where a result has another extent. False where the two must be equal."""
-        raise NotImplementedError
+        raise AssertionError("abstract")
 
 
 def _known(dim: Dim) -> bool:

@@ -43,7 +43,7 @@ class Sizes:
         self.inferring = False
         self.broadcasting = broadcasting
         self.may_yield = False
-        #: whether extents that may differ have met in such a call
+        #: whether such a call has met extents that may differ
         self.have_met = False
         #: of each extent that others broadcast to: these, by its text
         self.parts: dict[str, list[int]] = {}

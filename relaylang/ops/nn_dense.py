@@ -95,20 +95,19 @@ def batch_matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
     rows, inner = (left.shape[2], left.shape[1]) if attrs.transpose_a else left.shape[1:]
     other, columns = (right.shape[2], right.shape[1]) if attrs.transpose_b else right.shape[1:]
     a, b = left.shape[0], right.shape[0]
-    dims = (*left.shape, *right.shape)
     wide = broadcast_open(a, b)
+    a, b = (a, b) if wide is None else (wide, wide)
+    dims = (*left.shape, *right.shape)
     if all(isinstance(d, int) for d in dims) or any(isinstance(d, TypeVar) for d in dims):
-        if wide is None and not same_dim(a, b) and a != 1 and b != 1:
+        if not same_dim(a, b) and a != 1 and b != 1:
             ctx.fail(f"has a batch of {b}, but the first argument has {a}, and neither is 1", 1)
         if not same_dim(inner, other):
             agrees = not attrs.transpose_b and inner == columns
             hint = ("`transpose_b=True` makes them agree: TVM 0.7 and older, which did not write it, meant it so",)
             what = f"sums over {other} numbers, but the first argument `{left!r}` has {inner} there"
             ctx.fail(what, 1, hint if agrees else ())
-    if wide is not None or (isinstance(a, int) and isinstance(b, int)):
-        batch: Dim = wide if wide is not None else b if a == 1 else a
-    else:
-        batch = a if a is b or b == 1 else b if a == 1 else ANY
+    known = isinstance(a, int) and isinstance(b, int)
+    batch: Dim = b if a == 1 else a if known or a is b or b == 1 else ANY
     return TensorType((batch, rows, columns), attrs.out_dtype or left.dtype)
 
 

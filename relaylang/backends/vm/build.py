@@ -64,8 +64,7 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
     interfaces = []
     region_numbers: dict[int, int] = {}
     weights = _Weights()
-    first_of = {packed.other: packed for packed in pool.packed if packed.other >= 0}
-    for number, (packed, region_code) in enumerate(zip(pool.packed, pool.regions)):
+    for packed, region_code in zip(pool.packed, pool.regions):
         if region_code is not None:
             code, shapes = region_code.program, region_code.shapes
             packed.region = region_numbers.setdefault(id(region_code), len(regions))
@@ -83,9 +82,7 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
             if shapes is None:
                 packed.module = None
                 continue
-        first = first_of.get(number)
-        without = weights.without(packed.module) if first is None else (first.module, first.constants)
-        packed.module, packed.constants = without
+        packed.module, packed.constants = weights.without(packed.module)
     scalars = [(row.name, len(row.operands)) for row in rows()]
     opcodes = {**NUMBERS, **{row.name: row.number for row in rows()}}
     functions: list[VMFunction] = []
@@ -150,6 +147,8 @@ class _Weights:
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
         self._numbers: dict[int, int] = {}
+        #: of modules, which stay so that no others get their ids: these, and what is left of them
+        self._left: dict[int, tuple[IRModule, tuple[IRModule, tuple[int, ...]]]] = {}
 
     def number(self, array: np.ndarray) -> int:
         number = self._numbers.setdefault(id(array), len(self.arrays))
@@ -160,6 +159,11 @@ class _Weights:
     def without(self, module: IRModule | None) -> tuple[IRModule, tuple[int, ...]]:
         """A kernel's module with parameters behind its own for large constants, and the numbers of these."""
         assert module is not None
+        if id(module) not in self._left:
+            self._left[id(module)] = module, self._without(module)
+        return self._left[id(module)][1]
+
+    def _without(self, module: IRModule) -> tuple[IRModule, tuple[int, ...]]:
         function = module["main"]
         parameters: dict[int, Var] = {}
 

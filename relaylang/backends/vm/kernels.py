@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.lower import gap
@@ -57,13 +58,19 @@ class RegionCode:
     """The kernels of a region.
 
     With `slices`, they run once for each slice. `slices` has the bytes from one slice of each input, and of each result, to
-    the next. It has 0 for an input that all slices share. `module` is the region.
+    the next. It has 0 for an input that all slices share. `module` is the region, and `prepare` the code that prepares weights.
     """
 
     program: Program
     shapes: Shapes | None = None
     slices: tuple[int, ...] | None = None
     module: IRModule | None = None
+    prepare: str = ""
+
+    def prepares_like(self, other: RegionCode) -> bool:
+        """Whether two kernels read weights of the same memory, prepared in the same way."""
+        own, theirs = ([id(code.program.constants[name]) for name, _ in code.program.params] for code in (self, other))
+        return (self.prepare, self.program.fixed_bytes, own) == (other.prepare, other.program.fixed_bytes, theirs)
 
     def sites(self, module: IRModule) -> list[Site]:
         """The ways in which the kernels fail, with the places of the calls in an equal region."""
@@ -123,6 +130,13 @@ def _gap(module: IRModule) -> str:
     return "it has elements of a type that C has not"
 
 
+def _prepare_text(program: Program, isa: Isa) -> str:
+    emitter = Emitter(isa, threads=False)
+    emitter.begin(program)
+    end = emitter.sequence("prepare", program.prepare, once=True)
+    return "\n".join([*(piece.text for piece in emitter.code.pieces.values()), end])
+
+
 def lower_region(module: IRModule, ways: Collection[str], isa: Isa, calls: Calls) -> RegionCode | NoCode:
     """The kernels of a region, by the first of some ways that can.
 
@@ -143,6 +157,7 @@ def lower_region(module: IRModule, ways: Collection[str], isa: Isa, calls: Calls
             continue
         if region_code is not None:
             region_code.module = module
+            region_code.prepare = "" if way == STATIC else _prepare_text(region_code.program, isa)
             return region_code
         why = why or "its code is not the same for all extents"
     return NoCode(why)

@@ -82,6 +82,7 @@ class Pool:
             if isinstance(other, RegionCode):
                 packed.other = len(self.packed)
                 self.packed.append(Packed(packed.inputs, packed.outputs, packed.count, module=packed.module))
+                self.packed[-1].shares = other.prepares_like(code)
                 self.regions.append(other)
         return number
 

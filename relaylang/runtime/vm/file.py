@@ -63,6 +63,7 @@ _MANIFEST = record(
                     "why": several(text),
                     "relay": flag,
                     "fails": flag,
+                    "shares": flag,
                     "sites": several(row(text, fault_kind, _PLACE)),
                     "calls": several(_PLACE),
                 }
@@ -117,7 +118,6 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
         }
         for f in program.functions
     ]
-    shared = {p.other for p in program.packed}  # these have the modules of others
     kernels = [
         {
             **{name: getattr(p, name) for name in _PACKED},
@@ -126,12 +126,13 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
             "weights": list(p.weights),
             "constants": list(p.constants),
             "why": list(p.why),
-            "relay": p.module is not None and n not in shared,
+            "relay": module is not None,
             "fails": p.fails,
+            "shares": p.shares,
             "sites": [[operator, kind, place(span)] for operator, kind, span in p.sites],
-            "calls": [place(call.span) for call in _calls(None if n in shared else p.module)],
+            "calls": [place(call.span) for call in _calls(module)],
         }
-        for n, p in enumerate(program.packed)
+        for p, module in zip(program.packed, program.modules)
     ]
     constants, weights = late.stored(program)
     manifest = {
@@ -163,9 +164,9 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
         **written(externals),
         **{f"source{n}": text.text.encode("utf-8", "surrogatepass") for n, text in enumerate(texts)},
     }
-    for n, item in enumerate(program.packed):
-        if item.module is not None and n not in shared:
-            files[f"kernel{n}.relay"] = astext(item.module).encode()
+    for n, module in enumerate(program.modules):
+        if module is not None:
+            files[f"kernel{n}.relay"] = astext(module).encode()
     return write_sealed(files)
 
 
@@ -255,7 +256,7 @@ def _kernel(number: int, item: Mapping[str, Any], files: Mapping[str, bytes], sp
     """The kernel of a row of the manifest. `span` gives the places of its calls."""
     kernel = Packed(item["inputs"], _specs(item["outputs"]), item["count"], takes=_specs(item["takes"]))
     kernel.region, kernel.arena, kernel.fixed, kernel.sizes, kernel.other = (item[name] for name in _PACKED[2:])
-    kernel.fails = item["fails"]
+    kernel.fails, kernel.shares = item["fails"], item["shares"]
     kernel.sites = tuple((operator, kind, span(place)) for operator, kind, place in item["sites"])
     kernel.weights, kernel.constants, kernel.why = (tuple(item[name]) for name in ("weights", "constants", "why"))
     if item["relay"]:
@@ -263,6 +264,17 @@ def _kernel(number: int, item: Mapping[str, Any], files: Mapping[str, bytes], sp
         for call, place in zip(_calls(kernel.module), item["calls"], strict=True):
             call.span = span(place)
     return kernel
+
+
+def _kernels(rows: Sequence[Any], files: Mapping[str, bytes], span: Callable[[int], Span | None]) -> list[Packed]:
+    """The kernels of a manifest. One that takes over from another has its Relay function."""
+    kernels = [_kernel(n, row, files, span) for n, row in enumerate(rows)]
+    for kernel in kernels:
+        if kernel.other != -1:
+            if not 0 <= kernel.other < len(kernels):
+                raise ValueError(f"there is no kernel {kernel.other}")
+            kernels[kernel.other].module = kernel.module
+    return kernels
 
 
 def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes], budget: Budget) -> VMProgram:
@@ -285,12 +297,7 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes], budget: Bu
         )
         for f in manifest["functions"]
     ]
-    kernels = [_kernel(n, item, files, span) for n, item in enumerate(manifest["packed"])]
-    for kernel in kernels:
-        if kernel.other != -1:
-            if not 0 <= kernel.other < len(kernels):
-                raise ValueError(f"there is no kernel {kernel.other}")
-            kernels[kernel.other].module = kernel.module
+    kernels = _kernels(manifest["packed"], files, span)
     entries = manifest["entries"]
     for name, number in entries.items():
         if not 0 <= number < len(functions):

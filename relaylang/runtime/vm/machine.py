@@ -177,8 +177,13 @@ class Loaded:
         for dtype, shape in program.specs:
             spec(dtype, shape)
         packed = []
-        for item in program.packed:
-            fixed, params = self._prepared(item)
+        first = {item.other: item for item in program.packed}
+        prepared: dict[int, tuple[int, int]] = {}
+        for n, item in enumerate(program.packed):
+            owner = first.get(n, item) if item.shares else item
+            if id(owner) not in prepared:
+                prepared[id(owner)] = self._prepared(owner)
+            fixed, params = prepared[id(owner)]
             numbers = item.arena, item.sizes, item.fails
             takes = len(specs) + len(item.outputs)
             packed.append(_Packed(item.region, item.inputs, item.count, len(specs), takes, item.other, fixed, params, *numbers))

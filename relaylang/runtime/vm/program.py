@@ -46,12 +46,13 @@ class Packed:
 
     `outputs` are its results' types; those of a Relay function are found when it runs. `weights` are the numbers of the
     program's weights that the kernel reads. A kernel of the library with a `module` is for some extents of its inputs.
-    The kernel of the number `other` takes others (-1: none does), and the host takes the rest. A kernel reads so many numbers
-    (`sizes`) that are computed from these extents. `fails` says whether the arena's end says how a run failed
-    (`relaylang.runtime.manifest.STATUS`), and `sites` in which ways: operators, kinds of faults, places. `constants` are the
-    numbers of the weights that the host gives the function behind its inputs. `takes` are the inputs' types of a kernel of
-    the library. A value may have other extents, for `?` fits any type. `why` says why the host evaluates it: one reason, or
-    of a kernel of the library the conditions of which one failed.
+    The kernel of the number `other` takes others (-1: none does), and the host takes the rest. With `shares` it reads the
+    weights that the first one has prepared. A kernel reads so many numbers (`sizes`) that are computed from these extents.
+    `fails` says whether the arena's end says how a run failed (`relaylang.runtime.manifest.STATUS`), and `sites` in which
+    ways: operators, kinds of faults, places. `constants` are the numbers of the weights that the host gives the function
+    behind its inputs. `takes` are the inputs' types of a kernel of the library. A value may have other extents, for `?` fits
+    any type. `why` says why the host evaluates it: one reason, or of a kernel of the library the conditions of which one
+    failed.
     """
 
     inputs: int
@@ -69,6 +70,7 @@ class Packed:
     takes: tuple[Spec, ...] = ()
     why: tuple[str, ...] = ()
     other: int = -1
+    shares: bool = False
 
     def reason(self, failed: int, shapes: Sequence[tuple[int, ...]]) -> str:
         """Why the host evaluates a call: the condition that `failed`, counted from 1, of inputs of some shapes."""
@@ -85,7 +87,7 @@ class Packed:
     @property
     def interface(self) -> str:
         """What the library and the file of a program must say alike of a kernel, as JSON."""
-        return json.dumps([self.takes, self.outputs, self.arena, self.fixed, self.sizes, self.fails, len(self.weights)])
+        return json.dumps([self.takes, self.outputs, self.arena, self.fixed, self.sizes, self.fails, self.shares, len(self.weights)])
 
 
 @dataclass
@@ -117,6 +119,12 @@ class VMProgram:
 
     def __post_init__(self) -> None:
         self.table = table(self.scalars)
+
+    @property
+    def modules(self) -> list[IRModule | None]:
+        """The Relay functions of kernels. None for those without, and for kernels that have another one's."""
+        others = {kernel.other for kernel in self.packed}
+        return [None if n in others else kernel.module for n, kernel in enumerate(self.packed)]
 
     def place(self, pc: int) -> Span | None:
         """The place in the Relay text of the instruction at an offset, or around it."""

@@ -56,11 +56,7 @@ def _tables(program: VMProgram) -> None:
         counts, sizes = (packed.inputs, packed.count, packed.sizes), (packed.arena, packed.fixed)
         if not all(0 <= n < _MOST for n in counts) or not all(0 <= n < _BYTES for n in sizes):
             raise ValueError("a kernel needs impossible memory")
-        if packed.other != -1:
-            _within("kernel", packed.other, program.packed)
-            other = program.packed[packed.other]
-            if packed.module is None or other.region < 0 or other.other >= 0 or not _same_operands(packed, other):
-                raise ValueError("a kernel takes over from one with other operands")
+        _second(packed, program.packed)
         if packed.region < 0 and not packed.why:
             raise ValueError("a kernel in Relay has no reason")
         if packed.fails and packed.module is None and packed.arena < STATUS:
@@ -72,8 +68,17 @@ def _tables(program: VMProgram) -> None:
             raise ValueError(f"a constant has elements of {array.dtype.name}")
 
 
-def _same_operands(one: Packed, two: Packed) -> bool:
-    return (one.inputs, one.count, one.takes, one.outputs) == (two.inputs, two.count, two.takes, two.outputs)
+def _second(kernel: Packed, kernels: Sequence[Packed]) -> None:
+    """Check the kernel that takes over from another one."""
+    if kernel.other == -1:
+        return
+    _within("kernel", kernel.other, kernels)
+    other = kernels[kernel.other]
+    same = all(getattr(kernel, name) == getattr(other, name) for name in ("inputs", "count", "takes", "outputs"))
+    if not same or kernel.module is None or other.region < 0 or other.other != -1:
+        raise ValueError("a kernel takes over from one with other operands")
+    if other.shares and (kernel.fixed, kernel.weights) != (other.fixed, other.weights):
+        raise ValueError("two kernels share weights that differ")
 
 
 def _spec(spec: Spec) -> None:

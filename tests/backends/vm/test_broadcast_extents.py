@@ -15,9 +15,11 @@ from relaylang.backends.vm import compile_vm
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule, TensorType
+from relaylang.ir.binding import bind_params
 from relaylang.ops import OPS, Trait
 from relaylang.runtime.artifact import read_sealed, write_sealed
 from relaylang.runtime.vm.executable import VMExecutable, loads
+from relaylang.typing import check
 from tests.backends.vm.agree import assert_same, outcome
 from tests.backends.vm.test_programs import module
 
@@ -269,6 +271,24 @@ def @main(%a: Tensor[(?, ?), float32], %b: Tensor[(?, ?), float32], %i: Tensor[(
         assert failure == expected and (failure is None) == (7 not in index)
         if failure is None:
             assert_same(got, wanted)
+    assert executable.fallbacks() == []
+
+
+def test_both_kernels_read_the_same_weights() -> None:
+    """Weights are prepared once."""
+    mod = module("""
+def @main(%x: Tensor[(?, 32), float32], %w: Tensor[(64, 32), float32], %r: Tensor[(?, ?), float32]) {
+  nn.relu(add(nn.dense(%x, %w), %r)) }
+""")
+    weight = np.random.default_rng(0).standard_normal((64, 32)).astype("float32")
+    bound = bind_params(mod, {"w": weight})
+    check(bound)
+    executable = loads(compile_vm(bound).content())
+    first, second = executable.program.packed
+    assert second.shares and not first.shares and first.fixed == second.fixed > 0
+    for shape in ((5, 64), (1, 64), (5, 1), (1, 1)):
+        args = np.ones((5, 32), "float32"), np.full(shape, 2, "float32")
+        assert_same(executable.run(*args), evaluate(bound, *args), 1e-4, 1e-4)
     assert executable.fallbacks() == []
 
 

@@ -115,8 +115,10 @@ def _way(last: Expr, values: Mapping[Var, Expr]) -> tuple[Attention, list[Var]] 
 
 
 def _is_product(node: Expr) -> bool:
-    """Whether a node is a product of batches of matrices in float32."""
+    """Whether a node is a product of batches of matrices in float32, whose counts do not differ between runs."""
     if not is_call(node, "nn.batch_matmul") or node.attrs.transpose_a:
+        return False
+    if has_sizes(step_of(known(operand)[0], known(node)[0]) for operand in node.args):
         return False
     return {dtype_of(node), *map(dtype_of, node.args)} == {"float32"} and len(shape_of(node) or ()) == 3
 
@@ -130,8 +132,6 @@ def _fits(found: Attention, values: Mapping[Var, Expr]) -> bool:
     if has_sizes((q[2], v[2])) or not (0 < q[2] <= _DEPTH and 0 < v[2] <= _DEPTH) or 0 in scores:
         return False
     groups, rows, keys = product
-    if has_sizes(step_of(known(e)[0], groups) for e in (*found.first.args, found.last.args[1])):
-        return False
     *outer, own = scores[:-1]
     if scores[-1] != keys or v[:2] != (groups, rows):
         return False
