@@ -40,7 +40,7 @@ class Rewritings:
     def __init__(self, build: Build) -> None:
         self.source = build.reports.source
         self.tokens = build.reports.tokens
-        self.parts = build.parts
+        self.parts = build.parts  # while the text is read
         self.texts: dict[int, str] = {}
         self.behind: dict[int, str] = {}
         self.before: dict[int, str] = {}
@@ -53,6 +53,14 @@ class Rewritings:
         self.grouped: dict[int, int] = {}  # parentheses around an expression, and those of a tuple
         self.binds: set[int] = set()  # the `=` of lets
         self.fresh: dict[int, str] = {}  # arguments and attributes to insert in front of a token
+
+    def concerned(self) -> set[int]:
+        """The tokens that are not taken over as they stand, but for the signs around them."""
+        return {*self.texts, *self.behind, *self.before, *self.fresh, *self.tops, *self.ends, *self.binds}
+
+    def is_empty(self) -> bool:
+        """Whether the text has the canonical form's tokens."""
+        return not (self.texts or self.behind or self.before or self.fresh)
 
     def statement_ends(self, last: int) -> None:
         if self.tokens[last] != ";":
@@ -112,7 +120,7 @@ def _argument(arg: Expr) -> str:
 
 
 def _noted(action: Action, note: AnyValue) -> Action:
-    """The action, followed by `note`. Its part is the `Rewritings`, the last of the loop's parts."""
+    """The action, followed by `note`. Its part is the `Rewritings`, which stand behind the parts of `PARTS`."""
     part, act = action
 
     def both(self: Rewritings, v: AnyValue, first: int, last: int) -> AnyValue:
@@ -339,7 +347,8 @@ def rewritings(text: str, name: str, module: IRModule | None = None) -> tuple[Re
         build.operators.on_old_call = notes.old_call
         try:
             with gc_paused():
-                run(tab, tokens, (*build.parts, notes), source)
+                run(tab, tokens, (*build.parts, notes, build.parts[-1]), source)  # plain statements need no change
+            notes.parts = ()
             return notes, source
         except CutAnew:
             tokens = source.cut_anew(tokens)

@@ -172,7 +172,7 @@ class ExpressionText:
         return self.refs.get(node) or self.name(node)
 
     def name(self, node: Expr) -> str:
-        """The name of a node that has none yet. It is defined in front of what is printed next."""
+        """The name of a node that has none yet. Its definition stands in front of the text that follows."""
         return self.declare(node) if type(node) is Var else self.hoist(node)
 
     def declare(self, var: Var) -> str:

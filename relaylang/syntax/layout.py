@@ -7,7 +7,8 @@ line stays on one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 #: Blocks deeper than this stand below each other, so that a deep nest's text grows with its size.
 DEEPEST = 40
@@ -30,7 +31,7 @@ class Piece:
     """A token of the layout: its text, the comments and line ends in front of it, and its role."""
 
     text: str
-    comments: list[Comment] = field(default_factory=list)
+    comments: Sequence[Comment] = ()
     lines: int = 0  # line ends in front, behind the last comment
     apart: bool = False  # white space in front
     role: str = ""  # "list", "map" or "block" for brackets; "top", "end" for a definition's first and last
@@ -102,7 +103,7 @@ class Layout:
 
     def _carry(self, i: int) -> None:
         following = self.pieces[i + 1]
-        following.comments[:0] = self.pieces[i].comments
+        following.comments = [*self.pieces[i].comments, *following.comments]
 
     def _dropped_comma(self, i: int) -> bool:
         """A comma behind the last arm or constructor of a list that stands on one line."""

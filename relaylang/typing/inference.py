@@ -50,9 +50,9 @@ from relaylang.typing.texts import name_of
 from relaylang.typing.values import Values
 from relaylang.typing.worklist import Worklist
 
-# The steps of the walk. A node alone on the stack is visited; one of these on top of a node says what else is to be done.
-# A call and other nodes are finished once their children have types. An arm's number, or the name of a module's function,
-# stands between the node and the step.
+# The steps of the walk. The walk visits a node that stands alone on the stack. One of these on top of a node is another step
+# with it: a call and other nodes are finished once their children have types. An arm's number, or the name of a module's
+# function, stands between the node and the step.
 _CALL, _FINISH, _BIND, _ARM, _GLOBAL = range(5)
 _Steps = list[Expr | int]
 

@@ -12,11 +12,12 @@ import pytest
 
 from relaylang.diagnostics import RelayError
 from relaylang.ir.structural import structural_diff
-from relaylang.syntax import astext, parse
+from relaylang.syntax import astext, format, parse, tokens
 from relaylang.syntax.format import format_text
 from relaylang.syntax.reader import tables
 from relaylang.syntax.tokens import TokenSource
 from relaylang.testing.generators.any_ir import AnyPrograms
+from tests.growth import Run, assert_linear
 from tests.shared import CORPUS, FRAGMENTS, GOLDEN, few, needs_shared
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -196,6 +197,32 @@ def test_blank_lines_and_the_header() -> None:
 def test_what_cannot_be_read_is_said() -> None:
     with pytest.raises(RelayError, match="R01"):
         format_text("def @f( {")
+
+
+def test_a_canonical_text_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing has to be compared where the tokens stay the same."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("the programs are compared")
+
+    monkeypatch.setattr(format, "structural_diff", refuse)
+    text = '#[version = "0.0.5"]\ndef @f(%x: int32) {\n  %0 = add(%x, 1); // one\n  let %y = add(%0, %0);\n  %y\n}\n'
+    assert format_text(text) == text
+    assert format_text(text.split("\n", 1)[1].replace("\n  ", "\n     ")) == text
+    with pytest.raises(AssertionError, match="compared"):
+        format_text(text.replace(";", ""))
+
+
+def test_a_text_of_one_long_chain_is_formatted_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "_STRETCH", 1_000)
+    for line in ("%v{0} = add(%v{1}, %x);", "let %v{0} = add(%v{1}, %x);"):
+
+        def prepare(n: int, line: str = line) -> Run:
+            lines = "\n".join(line.format(i, i - 1) for i in range(1, n))
+            text = f"{lines}\n%v{n - 1}\n"
+            return lambda: format_text("free_var %x: Tensor[(3), float32];\nlet %v0 = %x;\n" + text)
+
+        assert_linear(prepare)
 
 
 @pytest.mark.sweep

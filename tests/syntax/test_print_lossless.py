@@ -42,8 +42,10 @@ from relaylang.ir import (
 from relaylang.ir.structural import structural_diff
 from relaylang.ops import OPS
 from relaylang.syntax import astext, parse, parse_type
+from relaylang.syntax.printer import text_blocks
 from relaylang.testing.generators.any_ir import AnyPrograms
 from relaylang.typing import infer
+from tests.growth import Run, assert_linear
 from tests.shared import CORPUS, FRAGMENTS, GOLDEN, needs_shared
 
 
@@ -280,6 +282,31 @@ def test_external_types_functions_and_module_attributes() -> None:
 def test_missing_metadata_stays_missing() -> None:
     ref = MetaRef("relay.Constant", 3, TensorType((2,)))
     assert check(call("log", ref)) == "log(meta[relay.Constant][3] /* ty=Tensor[(2), float32] */)"
+
+
+@pytest.mark.parametrize("let", [False, True])
+def test_a_long_text_is_a_few_blocks_and_costs_linear_time(let: bool) -> None:
+    def program(n: int) -> Expr:
+        value: Expr = var("x", shape=(1,))
+        lines = []
+        for _ in range(n):
+            value = call("log", value)
+            if let:
+                lines.append((Var("y"), value))
+                value = lines[-1][0]
+        for variable, bound in reversed(lines):
+            value = Let(variable, bound, value)
+        return value
+
+    def prepare(n: int) -> Run:
+        expr = program(n)
+        return lambda: astext(expr)
+
+    assert_linear(prepare)
+    expr = program(9_000)
+    blocks = text_blocks(expr)
+    assert len(blocks) < 5_000
+    assert "".join(blocks) == astext(expr)
 
 
 @pytest.mark.sweep

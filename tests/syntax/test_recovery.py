@@ -8,7 +8,7 @@ from relaylang.syntax.recovery.automaton import END, Automaton, Trial
 from relaylang.syntax.recovery.expected import in_words
 from relaylang.syntax.recovery.recover import Recovery
 from relaylang.syntax.recovery.repairs import candidates, missing
-from relaylang.syntax.rope import Moved, flatten
+from relaylang.syntax.rope import Lines, Moved, flatten
 from relaylang.syntax.tokens import TokenSource
 
 
@@ -70,7 +70,18 @@ def test_recovery_goes_on_behind_an_error() -> None:
 
 def test_a_rope_is_indented_where_it_is_put() -> None:
     inner = ["a\n", ["b"]]
-    assert flatten(["x\n", Moved(inner, 1), Moved(["\n", Moved("\nc", 1)], 1)]) == "x\na\n  b\n  \n    c"
+    assert "".join(flatten(["x\n", Moved(inner, 1), Moved(["\n", Moved("\nc", 1)], 1)])) == "x\na\n  b\n  \n    c"
+
+
+def test_the_lines_of_a_rope_are_joined_in_blocks() -> None:
+    lines = Lines()
+    for i in range(20_000):
+        lines.add(f"{i}\n")
+        if i == 9_000:
+            lines.append(["nested\n"])
+    assert len(lines) < 4_100
+    expected = [*range(9_001), "nested", *range(9_001, 20_000)]
+    assert "".join(flatten(lines)) == "".join(f"{line}\n" for line in expected)
 
 
 def test_a_string_that_is_one_of_a_few_words() -> None:
