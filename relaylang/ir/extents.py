@@ -271,6 +271,19 @@ def solve(left: Dim, right: Dim, name: TypeVar) -> Dim | None:
     return None if isinstance(made, int) and made < 0 else made
 
 
+def part_of(dim: Dim, name: TypeVar, extent: Dim) -> Dim:
+    """What a name is where `dim` is `extent`, a sum in which it stands once: `(extent - 1) / 2` for `2 * name + 1`.
+
+    `?` for other computations. A number that `dim` cannot be is rounded down.
+    """
+    by = terms_of(dim).get((name,), 0) if _known(dim) else 0
+    rest = combine("tir.Sub", dim, combine("tir.Mul", name, by))
+    if not by or any(n is name for n in names_in(rest)):
+        return ANY
+    total = combine("tir.Sub", extent, rest) if by > 0 else combine("tir.Sub", rest, extent)
+    return combine("tir.FloorDiv", total, abs(by))
+
+
 def exact_quotient(dividend: Dim, divisor: Dim) -> Dim:
     """How often an extent that is not 0 is in another that it divides; `?` where that is not known."""
     if not (_known(dividend) and _known(divisor)):

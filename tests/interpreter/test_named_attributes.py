@@ -138,6 +138,53 @@ def test_extents_that_no_parameter_has(run: Run, body: str, said: str) -> None:
     assert only.span is not None
 
 
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize(
+    ("signature", "extents", "shapes", "wanted"),
+    [
+        ("[b](%x: Tensor[(2 * b), int8])", "b, 2 * b", [(6,)], (3, 6)),
+        ("[b](%x: Tensor[(3 * b + 2), int8])", "b + 1", [(8,)], (3,)),
+        ("[b](%x: Tensor[(9 - 2 * b), int8])", "b", [(3,)], (3,)),
+        ("[b, t](%x: Tensor[(b + t), int8], %y: Tensor[(t), int8])", "b, t", [(7,), (3,)], (4, 3)),
+        # each name after the one before it
+        (
+            "[a, b, c](%x: Tensor[(a + b), int8], %y: Tensor[(b + c), int8], %z: Tensor[(2 * c), int8])",
+            "a, b",
+            [(9,), (8,), (6,)],
+            (4, 5),
+        ),
+        # an extent that tells no name, as a whole
+        ("[b, t](%x: Tensor[(b * t, 2), int8])", "2, b * t", [(6, 2)], (2, 6)),
+        ("[b](%x: (Tensor[(b / 2), int8], int8))", "b / 2", [((3,), ())], (3,)),
+    ],
+)
+def test_names_that_stand_in_computed_extents_alone(
+    run: Run, signature: str, extents: str, shapes: list[Any], wanted: tuple[int, ...]
+) -> None:
+    def of(shape: Any) -> Any:
+        return tuple(map(of, shape)) if shape and isinstance(shape[0], tuple) else np.zeros(shape, "int8")
+
+    mod = program(f'ones(shape=[{extents}], dtype="int8")', signature)
+    assert run(mod, *map(of, shapes)).shape == wanted
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize(
+    ("signature", "extents", "names"),
+    [
+        ("[b, t](%x: Tensor[(b * t), int8])", "b, 2", "b"),
+        ("[b](%x: Tensor[(b / 2), int8])", "b", "b"),
+        ("[b](%x: Tensor[(b * b + b), int8])", "2 * b", "b"),
+    ],
+)
+def test_names_that_no_shape_tells(run: Run, signature: str, extents: str, names: str) -> None:
+    with pytest.raises(RelayError) as failed:
+        run(program(f'ones(shape=[{extents}], dtype="int8")', signature), np.zeros(6, "int8"))
+    (only,) = failed.value.diagnostics
+    assert (only.code, only.title) == ("R0404", f"ones: the numbers of shape=[{extents}] are not known")
+    assert list(only.notes) == [f"no parameter's shape tells `{names}`"]
+
+
 def test_compiled_code_needs_numbers() -> None:
     with pytest.raises(RelayError) as failed:
         compile_module(program(BODIES["zeros"]))

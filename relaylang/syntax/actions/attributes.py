@@ -173,12 +173,11 @@ class AttributeActions:
                 continue
             if sign == "," or not piece.group().strip():
                 continue
-            if stack and behind >= 0 and word is not None and word[0] == "-" and "," not in text[behind : piece.start()]:
-                number = self._difference(stack[-1][-1], word[1:].strip(), at, piece.start(), piece.end())
-                if number is not None:
-                    stack[-1][-1], behind = number, piece.end()
-                    continue
             if stack and sign != "]" and behind >= 0:
+                difference = self._difference(stack[-1][-1], piece, text, at, behind)
+                if difference is not None:
+                    stack[-1][-1], behind = difference, piece.end()
+                    continue
                 self._separated(text, at, behind, piece.start())
             behind = -1 if sign == "[" or key is not None else piece.end()
             if key is not None:
@@ -201,11 +200,16 @@ class AttributeActions:
                 pairs.append(Pair(name, value, at, at, start, begin, piece.end()))
         return pairs
 
-    def _difference(self, left: AnyValue, word: str, at: int, start: int, end: int) -> AnyValue | None:
-        """The extent `b - 1` of a list's last element and a word behind `-`; None for numbers, which lack a comma."""
+    def _difference(self, left: AnyValue, piece: re.Match[str], text: str, at: int, end: int) -> AnyValue | None:
+        """The extent `b - 1` of a list's last element, which ends at `end`, and a word; None where they are two elements."""
+        word = piece[4] or ""
+        if not word.startswith("-") or "," in text[end : piece.start()]:
+            return None
+        word = word[1:].strip()
         if not isinstance(left, TypeVar) and word not in self.types.variables:
             return None
-        return self._computed("tir.Sub", left, self._word(word, at, start, end), self.reports.within(at, start, end))
+        right = self._word(word, at, piece.start(), piece.end())
+        return self._computed("tir.Sub", left, right, self.reports.within(at, piece.start(), piece.end()))
 
     def _separated(self, text: str, at: int, end: int, begin: int) -> None:
         """Report two elements of a list that do not have one comma between them."""
