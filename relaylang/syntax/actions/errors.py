@@ -60,7 +60,7 @@ class ErrorActions:
             "type": lambda first, last: POISON,
             "type_arg": lambda first, last: POISON,
             "dim": lambda first, last: ANY,
-            "avalue": lambda first, last: WRONG,
+            **dict.fromkeys(("avalue", "aterm", "aoperand", "aplain"), lambda first, last: WRONG),
             "pattern": lambda first, last: PatternWildcard(reports.span(first, last)),
         }
 
