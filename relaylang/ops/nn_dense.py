@@ -144,7 +144,7 @@ OPS = (
         F,
         10,
         doc="The products of two batches of matrices; the second's are transposed by default.",
-        traits={Trait.MATMUL},
+        traits={Trait.PARTS_BROADCAST, Trait.MATMUL},
         python="(..., out_dtype='', transpose_b=True)",
     ),
 )

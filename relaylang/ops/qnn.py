@@ -548,6 +548,7 @@ OPS = (
         takes="float integer[] float integer",
         python="(data, output_scale, output_zero_point, axis=-1, out_dtype='int8')",
         example="fn (%x: Tensor[(2, 3), float32]) { qnn.simulated_quantize(%x, 1, 0.5f, 0) }",
+        traits={Trait.PARTS_BROADCAST},
     ),
     Op(
         "qnn.simulated_dequantize",
@@ -561,5 +562,6 @@ OPS = (
         takes="float integer[] float integer",
         python="(data, input_scale, input_zero_point, axis=-1, in_dtype='int8')",
         example='fn (%x: Tensor[(2, 3), float32]) { qnn.simulated_dequantize(%x, 1, 0.5f, 0, out_dtype="float32") }',
+        traits={Trait.PARTS_BROADCAST},
     ),
 )

@@ -148,7 +148,7 @@ OPS = (
         4,
         doc="The variance along axes, around a given mean.",
         takes="number same",
-        traits={Trait.REDUCTION},
+        traits={Trait.PARTS_BROADCAST, Trait.REDUCTION},
         python="(data, axis=None, keepdims=False, exclude=False, unbiased=False, with_mean=None)",
     ),
 )

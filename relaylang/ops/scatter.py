@@ -391,7 +391,7 @@ OPS = (
         3,
         doc="Elements picked by a tensor of indices for each of the first axes, as numpy does.",
         takes="any",
-        traits={Trait.OF_TUPLE},
+        traits={Trait.PARTS_BROADCAST, Trait.OF_TUPLE},
     ),
     Op(
         "cumsum",
@@ -479,6 +479,7 @@ OPS = (
         doc="The sums along broadcast axes, to a shape.",
         takes="tensor integer[_]",
         python="(data, shape)",
+        traits={Trait.PARTS_BROADCAST},
     ),
     Op(
         "sparse_to_dense",

@@ -39,6 +39,8 @@ class Trait:
     BINARY = Fact()
     #: Its arguments are broadcast against each other; each element of the result comes from the elements at its place.
     BROADCAST = Fact()
+    #: Some of its arguments' extents are broadcast, though it is no `BROADCAST`: batches, or scales.
+    PARTS_BROADCAST = Fact()
     #: A `BINARY` operator whose result is bool.
     COMPARISON = Fact()
     #: The second argument is a vector along one axis of the first.

@@ -352,7 +352,7 @@ OPS = (
         OpPattern.COMM_REDUCE,
         10,
         doc="The sums along broadcast axes, to another tensor's shape.",
-        traits={Trait.LIKE},
+        traits={Trait.PARTS_BROADCAST, Trait.LIKE},
         of="collapse_sum_to",
     ),
     Op("layout_transform", DATA, LayoutTransformAttrs, layout_transform, I, 5, doc="The data in another layout."),

@@ -39,6 +39,7 @@ from relaylang.ir.typed import retype, typed, typed_field, typed_tuple, typed_va
 from relaylang.kernels.dtypes import CTYPES
 from relaylang.kernels.sizes import MOST, Sizes, bounds, has_sizes, largest, without_common
 from relaylang.ops.record import Op, OpPattern
+from relaylang.ops.traits import Trait
 from relaylang.typing.incremental import CallTyper
 
 #: Two numbers for each size: primes, so that no others come from them by accident. Data, which come first, are larger than
@@ -71,18 +72,6 @@ _NUMBERS = (
         293,
         263,
     ),
-)
-#: Operators of other patterns whose operands broadcast.
-_YIELDING = frozenset(
-    {
-        "adv_index",
-        "collapse_sum_like",
-        "collapse_sum_to",
-        "nn.batch_matmul",
-        "qnn.simulated_dequantize",
-        "qnn.simulated_quantize",
-        "variance",
-    }
 )
 #: So often are extents that must be equal found, and types inferred again.
 _ROUNDS = 4
@@ -250,7 +239,7 @@ class _Typer(CallTyper):
 
     def give(self, call: Call) -> Call:
         assert isinstance(call.op, Op)
-        self.sizes.may_yield = call.op.pattern == OpPattern.BROADCAST or call.op.name in _YIELDING
+        self.sizes.may_yield = call.op.pattern == OpPattern.BROADCAST or Trait.PARTS_BROADCAST in call.op.traits
         try:
             return super().give(call)
         finally:
