@@ -147,7 +147,7 @@ class _Weights:
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
         self._numbers: dict[int, int] = {}
-        #: of modules, which stay so that no others get their ids: these, and the rest of them
+        #: modules without large constants, by the ids of those with them, which stay so that no others get these
         self._left: dict[int, tuple[IRModule, tuple[IRModule, tuple[int, ...]]]] = {}
 
     def number(self, array: np.ndarray) -> int:

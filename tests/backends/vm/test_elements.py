@@ -125,13 +125,13 @@ def test_shapes_that_a_program_is_given(name: str) -> None:
 
 
 def test_a_fallback_has_a_reason_and_a_place() -> None:
-    mod = module("def @main(%x: Tensor[(?, 3), float32], %y: Tensor[(?, 3), float32]) { (tanh(add(%x, %y)), argwhere(%x)) }")
+    mod = module("def @main(%x: Tensor[(?, 3), float32], %y: Tensor[(?, 3), float32]) { (tanh(%x), sum(%y, axis=[0]), argwhere(%x)) }")
     made = compile_vm(mod)
     x = np.arange(12, dtype="float32").reshape(4, 3)
-    assert_same(made.run(x, x[:1]), evaluate(mod, x, x[:1]))
+    assert_same(made.run(x, x[:0]), evaluate(mod, x, x[:0]))
     why = {f.why: (f.calls, f.line) for f in made.fallbacks()}
     assert len(why) == 2 and all(calls == 1 and "argwhere" in line for calls, line in why.values())
-    assert any("x0 (4, 3), x1 (1, 3): the code is for x" in text and "shape[0] == x" in text for text in why)
+    assert any(text.endswith("(4, 3), x1 (0, 3): the code is for x1.shape[0] >= 1") for text in why)
     assert any(text.startswith("argwhere: the result's shape") for text in why)
     made.fallback = False
     with pytest.raises(RelayError) as caught:

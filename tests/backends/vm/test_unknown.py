@@ -302,7 +302,7 @@ def test_numbers_of_another_class_among_the_extents() -> None:
 
 
 def test_extents_that_do_not_match() -> None:
-    """The failure is the interpreter's, with its place. Where an extent of 1 yields, the interpreter computes."""
+    """The failure is the interpreter's, with its place."""
     mod = module("def @main(%x: Tensor[(?, 3), float32], %y: Tensor[(?, 3), float32]) { tanh(add(%x, %y)) }")
     made = loaded(mod)
     x = np.arange(12, dtype="float32").reshape(4, 3)
