@@ -50,6 +50,14 @@ class Sizes:
         self.equal: dict[tuple[str, str], tuple[int, int]] = {}
         #: answers that hold of the numbers, as C
         self.assumed: dict[str, None] = {}
+        #: of these, what code needs beside the types: the operators refuse other extents
+        self.required: dict[str, None] = {}
+        #: the atoms that are rests of quotients
+        self.rests: set[str] = set()
+        #: what a type relation asked last, and the answers: `size0 == 1`, `size1 < size0`
+        self.asked: dict[str, bool] = {}
+        #: the answers that others in this kernel need, which it checks
+        self.answers: dict[str, bool] = {}
         #: of each atom: its least and its greatest value, and its number
         self.atoms: dict[str, tuple[int, int | None, int]] = {}
         #: what cost models take each atom for
@@ -72,9 +80,15 @@ class Sizes:
         self.assumed.clear()
 
     def assume(self, condition: str, holds: bool) -> bool:
-        """Take the answer of the numbers for granted."""
+        """Take the answer of the numbers for granted, or another one that is needed."""
+        holds = self.answer(condition, holds)
         self.assumed.setdefault(condition if holds else f"!({condition})")
         return holds
+
+    def answer(self, condition: str, holds: bool) -> bool:
+        """The answer to a comparison: the one that is needed, or else the one that is given."""
+        self.asked[condition] = self.answers.get(condition, holds)
+        return self.asked[condition]
 
     def atom(self, text: str, low: int, high: int | None, number: int, likely: int, *parts: int) -> Size:
         """A size with a text of its own, made of others."""
@@ -106,6 +120,8 @@ class Size(OpenExtent):
         return self if self >= 0 else -self
 
     def __mul__(self, other: int) -> int:  # type: ignore[override]
+        if isinstance(other, float):
+            return _Scaled(self, other)  # type: ignore[return-value]
         if not isinstance(other, _NUMBER):
             return NotImplemented
         terms: dict[tuple[str, ...], int] = {}
@@ -139,7 +155,7 @@ class Size(OpenExtent):
             return True
         if not self.sizes.inferring or _between(self - other) in (1, -1):
             return False
-        if not isinstance(other, Size) and other < 2:
+        if not isinstance(other, Size) and other < 2 and not self.sizes.answer(f"{self} == {other}", False):
             # Code for any extent is right for 1, too. Types of no elements may be others.
             return other == 0 and self.sizes.assume(f"{self} == 0", False)
         equate(self, other)
@@ -182,6 +198,8 @@ class Size(OpenExtent):
         if _between(self) in (1, -1):
             return True
         if not self.sizes.inferring:
+            if len(self.terms) == 1 and not self.sizes.rests.isdisjoint(*self.terms):  # code is made for extents that divide
+                return not must_equal(self, 0)
             return self.sizes.assume(f"{self} != 0", number_of(self) != 0)
         equate(self, 0)
         return False
@@ -208,6 +226,25 @@ class Size(OpenExtent):
         _refuse(f"a part of {self}")
 
     __rtruediv__ = __truediv__
+
+
+class _Scaled:
+    """A size times a positive number that is not whole. It can be rounded."""
+
+    def __init__(self, size: Size, factor: float) -> None:
+        self.size, self.factor = size, factor
+
+    def __round__(self) -> int:
+        low, high = (None if bound is None else round(bound * self.factor) for bound in bounds(self.size))
+        numbers = (round(value * self.factor) for value in (number_of(self.size), usual(self.size)))
+        text = f"(int64_t)rint({self.size} * {self.factor!r})"
+        return self.size.sizes.atom(text, max(low or 0, 0), high, *numbers, self.size)
+
+    def _refused(self, *others: object) -> NoReturn:
+        _refuse(f"{self.size} times {self.factor}")
+
+    __float__ = __int__ = __index__ = __floor__ = __ceil__ = __lt__ = __le__ = __gt__ = __ge__ = _refused
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = _refused
 
 
 def _refuse(what: str) -> NoReturn:
@@ -310,10 +347,10 @@ def _less(one: int, two: int, more: int) -> bool:
         return True
     if high is not None and high <= 0:
         return False
-    return _sizes_of(one, two).assume(f"{one} < {two + more}", number_of(one) < number_of(two + more))
+    return sizes_of(one, two).assume(f"{one} < {two + more}", number_of(one) < number_of(two + more))
 
 
-def _sizes_of(one: int, two: int) -> Sizes:
+def sizes_of(one: int, two: int) -> Sizes:
     """What two numbers are made of, of which one at least is a size."""
     return one.sizes if isinstance(one, Size) else two.sizes  # type: ignore[attr-defined, no-any-return]
 
@@ -332,7 +369,7 @@ class Comparison:
 
 
 def _test(one: int, sign: str, two: int, holds: bool) -> Comparison:
-    return Comparison(_sizes_of(one, two), f"{one} {sign} {two}", holds)
+    return Comparison(sizes_of(one, two), f"{one} {sign} {two}", holds)
 
 
 def equals(one: int, two: int) -> bool | Comparison:
@@ -359,7 +396,7 @@ def opposite(test: bool | Comparison) -> bool | Comparison:
 def largest(one: int, two: int) -> int:
     """The larger of two sizes."""
     if not surely_less(one - 1, two) and not surely_less(two - 1, one):
-        sizes = _sizes_of(one, two)
+        sizes = sizes_of(one, two)
         (a, b), (c, d) = bounds(one), bounds(two)
         low = max(n for n in (a, c, 0) if n is not None)
         most = None if b is None or d is None else max(b, d)
@@ -393,6 +430,15 @@ def step_of(extent: int, wide: int) -> int:
     if not isinstance(extent, Size) or not extent.sizes.broadcasting or extent.terms == _terms(wide) or surely_less(1, extent):
         return 0 if not isinstance(extent, Size) and extent == 1 else 1
     return extent.sizes.atom(f"({extent} > 1)", 0, 1, 1, 1, extent)
+
+
+def must_equal(one: int, two: int) -> bool:
+    """Whether two extents are equal. The kernel checks it where they may be, and may not."""
+    test = equals(one, two)
+    if isinstance(test, bool):
+        return test
+    test.sizes.required.setdefault(test.text)
+    return test.sizes.assume(test.text, True)
 
 
 def at_least(value: int, low: int) -> int:
@@ -439,31 +485,6 @@ def smallest(one: int, two: int) -> int:
     return one + two - largest(one, two)
 
 
-def bound_of_slice(index: int, extent: int, low: int, is_lower: bool) -> int:
-    """Where a bound of a slice lies: a negative one counts from the end. It is `low` at least, and `extent + low` at most.
-
-    The number of a lower bound is not the greatest one, with which the slice would be empty.
-    """
-    high, least = extent + low, bounds(index)[0]
-    if not isinstance(index, Size) and not isinstance(extent, Size):
-        return min(max(index + extent if index < 0 else index, low), high)
-    text, number, likely = f"{index}", number_of(index), usual(index)
-    if surely_less(index, 0):
-        text, number, likely = f"{index + extent}", number + number_of(extent), usual(index + extent)
-    elif least is None or least < 0:
-        text = f"({index} < 0 ? {index + extent} : {index})"
-    number = min(max(number, low), number_of(high))
-    return _sizes_of(index, extent).atom(
-        f"({text} < {low} ? {low} : {text} > {high} ? {high} : {text})",
-        low,
-        bounds(high)[1],
-        low if is_lower and number == number_of(high) else number,
-        min(likely, usual(extent)),
-        index,
-        extent,
-    )
-
-
 def _can_be_positive(size: int) -> bool:
     high = bounds(size)[1]
     return high is None or high > 0
@@ -503,6 +524,7 @@ def _cut(sizes: Sizes, value: int, by: int) -> tuple[int, int]:
     number, likely = (divmod(f(value), max(1, f(by))) for f in (number_of, usual))
     most = None if high is None else max(high, 0) // max(1, least or 1)
     first = 0 if low is None or end is None else max(low, 0) // end
+    sizes.rests.add(f"({value} % {by})")
     quotient = sizes.atom(f"({value} / {by})", first, most, number[0], likely[0], value, by)
     return quotient, sizes.atom(f"({value} % {by})", 0, None if end is None else end - 1, number[1], likely[1], value, by)
 

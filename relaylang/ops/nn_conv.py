@@ -212,7 +212,8 @@ def _stated_weight(
         return []
     if reference[0] == "G":
         return [attrs.groups, attrs.channels // attrs.groups, per_group, *attrs.kernel_size]
-    if attrs.groups > 1 and attrs.groups == channels and attrs.channels != attrs.groups:
+    # An extent that is found when a kernel runs has another class, and is not taken to be the groups.
+    if attrs.groups > 1 and type(channels) is int and attrs.groups == channels and attrs.channels != attrs.groups:
         # The weight of a depthwise convolution may count its channels by input and multiplier.
         if not isinstance(weight, TensorType):
             return None

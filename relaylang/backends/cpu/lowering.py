@@ -52,6 +52,7 @@ from relaylang.kernels.build import Builder
 from relaylang.kernels.dtypes import SIZES
 from relaylang.kernels.index import const_of, is_contiguous, strides_of, terms_of, variable
 from relaylang.kernels.nest import Buf, Index, Nest, split_nest
+from relaylang.kernels.sizes import bounds
 from relaylang.ops.record import Op
 
 #: More parts of one result than this are written by few functions.
@@ -168,7 +169,7 @@ def _selected(kernel: Kernel, tensor: Tensor) -> Selected | None:
         return None
     factors = terms_of(value.index)
     strides = tuple(factors.get(d, 0 if e != 1 else 1) for d, e in enumerate(tensor.shape))
-    if any(s < 0 for s in strides):
+    if any(low is None or low < 0 for low, _ in map(bounds, strides)):
         return None
     return Selected(names.index(value.buffer), const_of(value.index), strides)
 

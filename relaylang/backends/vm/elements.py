@@ -17,19 +17,25 @@ from relaylang.diagnostics.source import Span
 from relaylang.interpreter.compute import compute
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleGetItem, TupleType, Type, Var
 from relaylang.ir.tensors import static_shape
+from relaylang.ir.typed import typed
 from relaylang.kernels.sizes import (
     MOST,
     Comparison,
     Size,
     at_least,
-    bound_of_slice,
+    bounds,
     equals,
     equate,
     has_sizes,
     largest,
     less,
+    must_equal,
+    number_of,
     opposite,
+    sizes_of,
     smallest,
+    surely_less,
+    usual,
 )
 from relaylang.ops import get
 from relaylang.ops.indexing import slice_entries
@@ -267,31 +273,93 @@ def static_form(call: Call, elements: Elements) -> Call | None:
         static = static_call(
             call, [elements.of(a) if isinstance(a, Constant) or n in shapes else None for n, a in enumerate(call.args)]
         )
-    return _bounded(static) if static is not None and is_call(static, "strided_slice") else static
+    if static is None or not is_call(static, "strided_slice"):
+        return static
+    # The bounds of a call may leave nothing. Attributes must not.
+    return _bounded(static, _cut_off if static is not call else lambda distance: at_least(distance, 0))
 
 
-def _bounded(call: Call) -> Call:
-    """A slice whose bounds lie in its data, for all extents and bounds that are sizes."""
+def _bound(index: int, extent: int, low: int, is_lower: bool) -> int:
+    """Where a bound of a slice lies: a negative one counts from the end. It is `low` at least, and `extent + low` at most.
+
+    The number of a lower bound is not the greatest one, with which the slice would be empty.
+    """
+    high, least = extent + low, bounds(index)[0]
+    if not isinstance(index, Size) and not isinstance(extent, Size):
+        return min(max(index + extent if index < 0 else index, low), high)
+    text, number, likely = f"{index}", number_of(index), usual(index)
+    if surely_less(index, 0):
+        text, number, likely = f"{index + extent}", number + number_of(extent), usual(index + extent)
+    elif least is None or least < 0:
+        text = f"({index} < 0 ? {index + extent} : {index})"
+    number = min(max(number, low), number_of(high))
+    return sizes_of(index, extent).atom(
+        f"({text} < {low} ? {low} : {text} > {high} ? {high} : {text})",
+        low,
+        bounds(high)[1],
+        low if is_lower and number == number_of(high) else number,
+        min(likely, usual(extent)),
+        index,
+        extent,
+    )
+
+
+def _either_way(begin: int, end: int, extent: int, stride: Size) -> tuple[int, int]:
+    """The first entry of a slice, and how many it has. A run gives its direction; the kernel checks that it has one."""
+    stride.sizes.assume(f"{stride} == 0", False)
+    low, high = f"({stride} < 0 ? -1 : 0)", f"({stride} < 0 ? {extent - 1} : {extent})"
+    length, step = number_of(extent), abs(number_of(stride))
+    places = []
+    for bound in (begin, end):
+        place = f"({bound} < 0 ? {bound + extent} : {bound})"
+        text = f"({place} < {low} ? {low} : {place} > {high} ? {high} : {place})"
+        number = 0 if bound is begin else length
+        places.append(stride.sizes.atom(text, -1, bounds(extent)[1], number, number, bound, extent, stride))
+    first, last = places
+    forth, back = (f"({distance} + {by} - 1) / {by}" for distance, by in ((last - first, stride), (first - last, -stride)))
+    text = f"({stride} > 0 && {last} > {first} ? {forth} : {stride} < 0 && {last} < {first} ? {back} : 0)"
+    counts = (max(1, n // step) for n in (length, usual(extent)))
+    return first, stride.sizes.atom(text, 0, bounds(extent)[1], *counts, first, last, stride)
+
+
+def _cut_off(distance: int) -> int:
+    """A distance, or 0 for a negative one."""
+    if not isinstance(distance, Size) or surely_less(-1, distance):
+        return max(distance, 0)
+    numbers = (max(f(distance), 1) for f in (number_of, usual))
+    return distance.sizes.atom(f"({distance} > 0 ? {distance} : 0)", 0, bounds(distance)[1], *numbers, distance)
+
+
+def _bounded(call: Call, reach: Callable[[int], int]) -> Call:
+    """A slice whose bounds lie in its data, for all extents and bounds that are sizes. `reach` is what a distance becomes."""
     ty = call.args[0].checked_type
     assert isinstance(call.op, Op) and call.op.attrs is not None and isinstance(ty, TensorType)
     shape = [d for d in ty.shape if isinstance(d, int)]
-    begin, end, strides = [0] * len(shape), shape[:], [1] * len(shape)
-    for axis, *bounds, stride in slice_entries(call.attrs, len(shape)):
+    begin, end, strides, counts = [0] * len(shape), shape[:], [1] * len(shape), shape[:]
+    for axis, *ends, stride in slice_entries(call.attrs, len(shape)):
         extent, strides[axis] = shape[axis], stride
+        if isinstance(stride, Size):
+            begin[axis], count = _either_way(ends[0], ends[1], extent, stride)
+            end[axis], counts[axis] = begin[axis] + count * stride, count
+            continue
         least = 0 if stride > 0 else -1
-        first, last = (bound_of_slice(bound, extent, least, (n == 0) == (stride > 0)) for n, bound in enumerate(bounds))
+        first, last = (_bound(bound, extent, least, (n == 0) == (stride > 0)) for n, bound in enumerate(ends))
         if stride > 0:
-            begin[axis], end[axis] = first, first + at_least(last - first, 0)
+            distance = reach(last - first)
+            begin[axis], end[axis] = first, first + distance
         else:  # Numbers count from the end, because the last one may be -1.
-            begin[axis], end[axis] = first - extent, first - extent - at_least(first - last, 0)
+            distance = reach(first - last)
+            begin[axis], end[axis] = first - extent, first - extent - distance
+        counts[axis] = (distance + abs(stride) - 1) // abs(stride)
     attrs = make_attrs(call.op.attrs, {"begin": begin, "end": end, "strides": strides, "axes": None, "slice_mode": "end"})
-    return Call(call.op, call.args, attrs, (), call.span)
+    bounded = Call(call.op, call.args, attrs, (), call.span)
+    return typed(bounded, TensorType(counts, ty.dtype)) if has_sizes(strides) else bounded
 
 
 def type_of_sizes(call: Call, ty: Type | None, elements: Elements) -> TensorType | None:
     """The type of a call that had the type `ty`, where sizes need another rule than numbers; None for all other calls.
 
-    `arange` may count between sizes, and `squeeze` takes away sizes, which must be 1.
+    `arange` may count between sizes, and `squeeze` takes away sizes, which must be 1. Diagonals have the shorter of two extents.
     """
     assert isinstance(call.op, Op)
     rule = _TYPES.get(call.op.name)
@@ -320,4 +388,17 @@ def _squeezed(call: Call, elements: Elements) -> list[int] | None:
     return [d for axis, d in enumerate(shape) if axis not in away] if sizes else None
 
 
-_TYPES: Mapping[str, Callable[[Call, Elements], list[int] | None]] = {"arange": _range, "squeeze": _squeezed}
+def _with_diagonals(call: Call, elements: Elements) -> list[int] | None:
+    """The extents of a matrix whose diagonals are set. The kernel checks those of the diagonals."""
+    data, diagonals = (list(arg.checked_type.shape) for arg in call.args)  # type: ignore[union-attr]
+    attrs = call.attrs
+    expected = [*data[:-2], *([attrs.k2 - attrs.k1 + 1] if attrs.k1 != attrs.k2 else [])]
+    exist = data[-2] > -attrs.k1 and data[-1] > attrs.k2
+    return data if exist and all(map(must_equal, expected, diagonals)) else None
+
+
+_TYPES: Mapping[str, Callable[[Call, Elements], list[int] | None]] = {
+    "arange": _range,
+    "squeeze": _squeezed,
+    "matrix_set_diag": _with_diagonals,
+}

@@ -40,6 +40,7 @@ from relaylang.kernels.dtypes import CTYPES
 from relaylang.kernels.sizes import MOST, Sizes, bounds, has_sizes, largest, without_common
 from relaylang.ops.record import Op, OpPattern
 from relaylang.ops.traits import Trait
+from relaylang.passes.rewriting import is_call
 from relaylang.typing.incremental import CallTyper
 
 #: Two numbers for each size: primes, so that no others come from them by accident. Data, which come first, are larger than
@@ -79,13 +80,18 @@ _ROUNDS = 4
 
 @dataclass
 class Sized:
-    """The kernels of a region. `sizes` are the sizes as C, `extents` those of the results. `empty` is for results without elements."""
+    """The kernels of a region. `sizes` are the sizes as C, `extents` those of the results.
+
+    `required` are the checks that operators make of extents, whether there are elements or not. `empty` is for results
+    without elements.
+    """
 
     program: Program
     sizes: tuple[str, ...]
     checks: tuple[str, ...]
     extents: tuple[str, ...]
     text: str
+    required: tuple[str, ...]
     empty: Empty | None = None
 
 
@@ -125,20 +131,20 @@ def _sized(module: IRModule, isa: Isa, calls: Calls, yielding: bool) -> Sized | 
     if candidates[0] is None or candidates[1] is None or candidates[0].text != candidates[1].text:
         return None
     if not candidates[0].program.may_fail:
-        candidates[0].empty = _empty(module, yielding)
+        candidates[0].empty = _empty(module, yielding, candidates[0].required)
     return candidates[0]
 
 
-def _empty(module: IRModule, yielding: bool) -> Empty | None:
+def _empty(module: IRModule, yielding: bool, required: Sequence[str]) -> Empty | None:
     """When no call that reads unknown extents has elements to compute. None where this cannot be, or is not known."""
     try:
-        one, two = (_empty_for(module, numbers, yielding) for numbers in _NUMBERS)
+        one, two = (_empty_for(module, numbers, yielding, required) for numbers in _NUMBERS)
     except RelayError:
         return None
     return one if one == two else None
 
 
-def _empty_for(module: IRModule, numbers: Sequence[int], yielding: bool) -> Empty | None:
+def _empty_for(module: IRModule, numbers: Sequence[int], yielding: bool, required: Sequence[str]) -> Empty | None:
     inputs, typed_mod = _inferred(module, numbers, 0, yielding)
     body = typed_mod["main"].body
     calls = [node for node in post_order(body) if isinstance(node, Call)]
@@ -149,13 +155,15 @@ def _empty_for(module: IRModule, numbers: Sequence[int], yielding: bool) -> Empt
             continue
         if isinstance(call.op, OpenLoop) or not results or not all(has_sizes(t.shape) for t in results):  # type: ignore[arg-type]
             return None
+        if is_call(call, "vision.non_max_suppression"):  # it refuses counts of boxes where there are none
+            return None
         without.update((" || ".join(f"{d} == 0" for d in t.shape), None) for t in results)
     assert isinstance(body, Tuple)
     extents = [d for f in body.fields for d in f.checked_type.shape]  # type: ignore[union-attr]
     if not all(has_sizes(f.checked_type.shape) for f in body.fields):  # type: ignore[union-attr]
         return None
     # Assumed answers guard the quotients in the checks after them.
-    checks = [*inputs.checks(), *inputs.sizes.assumed, *(f"{d} >= 0" for d in dict.fromkeys(extents))]
+    checks = [*inputs.checks(), *inputs.sizes.assumed, *required, *(f"{d} >= 0" for d in dict.fromkeys(extents))]
     checks += [*(f"{a} == {b}" for a, b in inputs.sizes.equal.values()), *without]
     return Empty(tuple(inputs.texts), tuple(checks), tuple(map(str, extents)))
 
@@ -227,23 +235,7 @@ def _for_numbers(module: IRModule, isa: Isa, calls: Calls, numbers: Sequence[int
     checks += [f"{d} >= 0" for d in extents if (bounds(d)[0] or 0) < 0]
     checks += [f"{a} == {b}" for a, b in sizes.equal.values()] + list(sizes.assumed)
     text = "\n".join([*checks, *map(str, extents), str(program.arena_bytes), str(program.fixed_bytes), _text(program, isa)])
-    return Sized(program, tuple(inputs.texts), tuple(checks), tuple(map(str, extents)), text)
-
-
-class _Typer(CallTyper):
-    """Gives calls their types. Extents yield only in calls whose lowerings look at each operand's extents (`step_of`)."""
-
-    def __init__(self, sizes: Sizes) -> None:
-        super().__init__()
-        self.sizes = sizes
-
-    def give(self, call: Call) -> Call:
-        assert isinstance(call.op, Op)
-        self.sizes.may_yield = call.op.pattern == OpPattern.BROADCAST or Trait.PARTS_BROADCAST in call.op.traits
-        try:
-            return super().give(call)
-        finally:
-            self.sizes.may_yield = False
+    return Sized(program, tuple(inputs.texts), tuple(checks), tuple(map(str, extents)), text, tuple(sizes.required))
 
 
 def _typed(inputs: _Inputs) -> IRModule:
@@ -270,6 +262,53 @@ def _typed(inputs: _Inputs) -> IRModule:
     finally:
         inputs.sizes.inferring = False
     return IRModule.from_expr(Function(params, body))
+
+
+class _Typer(CallTyper):
+    """Gives calls types of sizes.
+
+    Where a type relation refuses a call, other answers to its comparisons are tried, from the last on: an extent must be
+    1, or one must not be larger than another. An answer that helps is taken from then on, and the kernel checks it.
+    Extents yield only in calls whose lowerings look at each operand's extents (`step_of`).
+    """
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.sizes = sizes
+
+    def give(self, call: Call) -> Call:
+        answers = self.sizes.answers
+        refusal = self._refusal(call)
+        while refusal is not None:
+            for text, answer in reversed(list(self.sizes.asked.items())):
+                if text in answers:
+                    continue
+                answers[text] = not answer
+                other = self._refusal(call)
+                if other is None or other.diagnostics[0].title != refusal.diagnostics[0].title:
+                    refusal = other
+                    break
+                del answers[text]
+            else:
+                raise refusal
+        return call
+
+    def _refusal(self, call: Call) -> RelayError | None:
+        """Why a call has no type with the answers so far; what it asked is then not assumed."""
+        self.sizes.asked.clear()
+        taken = [(conditions, len(conditions)) for conditions in (self.sizes.equal, self.sizes.assumed)]
+        assert isinstance(call.op, Op)
+        self.sizes.may_yield = call.op.pattern == OpPattern.BROADCAST or Trait.PARTS_BROADCAST in call.op.traits
+        try:
+            super().give(call)
+        except RelayError as refusal:
+            for conditions, count in taken:
+                while len(conditions) > count:
+                    conditions.popitem()
+            return refusal
+        finally:
+            self.sizes.may_yield = False
+        return None
 
 
 def _retyped(expr: Expr, values: dict[int, Expr], elements: Elements, typer: CallTyper) -> Expr:
@@ -316,7 +355,8 @@ def _anew(node: Expr, values: Mapping[int, Expr], elements: Elements, typer: Cal
             static = static_form(call, elements)
             if static is None:
                 raise RelayError(error("R0634", f"{op.name}: extents of its result are not known before the program runs", node.span))
-            typed(static, type_of_sizes(static, node.checked_type, elements))
+            if static.checked_type is None:
+                typed(static, type_of_sizes(static, node.checked_type, elements))
             return static if static.checked_type is not None else typer.give(static)
         case Tuple(fields):
             return typed_tuple([values[id(f)] for f in fields], node.span)

@@ -126,12 +126,13 @@ def _collapse_sum(call: Call, args: list[Expr]) -> Expr | None:
 
 
 def _cross_entropy(logits: bool) -> Decomposition:
+    """The mean of the rows' losses."""
+
     def rewrite(call: Call, args: list[Expr]) -> Expr | None:
         x, y = args
-        dtype = dtype_of(x)
         powers = x if logits else make("log", [x], known(x))
-        loss = total(two("multiply", powers, y), range(len(known(x))))
-        return two("divide", make("negative", [loss], []), scalar(max(known(x)[0], 1), dtype))
+        losses = total(two("multiply", powers, y), range(1, len(known(x))))
+        return make("negative", [total(losses, [0], how="mean")], [])
 
     return rewrite
 

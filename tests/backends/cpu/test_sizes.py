@@ -14,7 +14,7 @@ from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import SCALAR
 from relaylang.backends.vm.sized import sized
 from relaylang.diagnostics import RelayError
-from relaylang.kernels.sizes import Size, Sizes, bounds, largest, step_of, surely_less, usual
+from relaylang.kernels.sizes import Size, Sizes, bounds, largest, must_equal, number_of, step_of, surely_less, usual
 from relaylang.syntax import parse
 from relaylang.typing import check
 
@@ -92,9 +92,32 @@ def test_what_cost_models_take_a_size_for() -> None:
     assert usual(n) == usual(m) > 1 and usual(n * m * 2) == 2 * usual(n) ** 2 and usual(n - 1000) == 1 and usual(7) == 7
 
 
+def test_sizes_times_a_number_are_rounded() -> None:
+    """A half goes to the even number, as Python rounds."""
+    (n,) = Sizes([11]).sizes
+    rounded = round(n * 1.5)
+    assert (str(rounded), number_of(rounded), bounds(rounded)[0]) == ("((int64_t)rint(size0 * 1.5))", 16, 2)
+
+
+def test_rests_are_taken_to_be_none() -> None:
+    """The kernel checks it, whether it has elements or not."""
+    sizes = Sizes([11])
+    (n,) = sizes.sizes
+    assert not n % 4
+    assert must_equal(n, 8)
+    assert list(sizes.assumed) == list(sizes.required) == ["((size0 % 4)) == 0", "size0 == 8"]
+
+
 def test_the_number_of_a_size_is_refused() -> None:
     n, m = Sizes([11, 13]).sizes
-    questions: list[Callable[[], Any]] = [lambda: int(n), lambda: float(n), lambda: n / 2, lambda: n * 0.5, lambda: n // (n - m)]
+    questions: list[Callable[[], Any]] = [
+        lambda: int(n),
+        lambda: float(n),
+        lambda: n / 2,
+        lambda: int(n * 0.5),
+        lambda: n * 0.5 + 1,
+        lambda: n // (n - m),
+    ]
     for ask in questions:
         with pytest.raises(RelayError, match="not known before the program runs"):
             ask()

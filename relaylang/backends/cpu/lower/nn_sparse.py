@@ -18,7 +18,7 @@ from relaylang.ir import Call
 from relaylang.kernels import ir
 from relaylang.kernels.build import Builder
 from relaylang.kernels.nest import Buf
-from relaylang.kernels.sizes import smallest
+from relaylang.kernels.sizes import must_equal, smallest
 
 
 def _entries(b: Builder, indptr: Buf, row: ir.Expr, count: int) -> AbstractContextManager[ir.Var]:
@@ -68,7 +68,7 @@ def _dense(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) -> None:
 def _add(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) -> None:
     data = bufs[0]
     sparse = _dense_of(kernel, bufs[1:], data.shape[1])
-    if sparse.shape != data.shape:
+    if not all(map(must_equal, sparse.shape, data.shape)):
         raise unsupported(f"the sparse matrix has the shape {sparse.shape}, the dense one {data.shape}", call)
     b = Builder()
     with b.loop("i", data.size) as i:

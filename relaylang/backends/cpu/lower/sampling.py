@@ -23,6 +23,7 @@ from relaylang.kernels import ir
 from relaylang.kernels.build import Builder
 from relaylang.kernels.dtypes import is_float
 from relaylang.kernels.nest import Buf
+from relaylang.kernels.sizes import must_equal
 
 Writes = Callable[[Kernel, Call, list[Buf], Buf], None]
 
@@ -277,7 +278,7 @@ def _deformable_conv2d(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) ->
     (batch, channels, *space), (outputs, depth, height, width) = data.shape, weight.shape
     rows, columns = out.shape[2:]
     places, taps, groups = rows * columns, height * width, attrs.deformable_groups
-    if channels % groups:
+    if not must_equal(channels % groups, 0):
         raise unsupported(f"{channels} channels do not divide into {groups} groups", call)
     strides, dilation = spread(attrs.strides, 2), spread(attrs.dilation, 2)
     (top, _), (left, _) = pads_of(attrs.padding, 2)

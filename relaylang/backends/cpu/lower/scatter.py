@@ -11,8 +11,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Sink, Tensor, Value, unsupported
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, elements, result_type, result_types
 from relaylang.backends.cpu.lower.reduce import combine, start_of
@@ -23,7 +21,7 @@ from relaylang.kernels.dtypes import is_float
 from relaylang.kernels.index import ZERO, strides_of, variable
 from relaylang.kernels.nest import Buf, Index, Nest, Scalar
 from relaylang.kernels.ops import SHORT
-from relaylang.kernels.sizes import has_sizes
+from relaylang.kernels.sizes import has_sizes, largest, must_equal, smallest
 
 
 def pass_on(kernel: Kernel, sink: Sink, found: Buf) -> None:
@@ -224,20 +222,27 @@ def _invert_permutation(kernel: Kernel, call: Call, args: list[Any], sink: Sink)
     pass_on(kernel, sink, out)
 
 
-@elements
-def _unravel_index(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
-    data, extents = args
-    _, dtype = result_type(call)
-    rank = extents.shape[0]
-    left = data.at(nest, list(index[1:])).cast("int64")
-    out = left
-    for d in reversed(range(rank)):
-        extent = extents.at(nest, [ir.number(d)]).cast("int64")
-        digit = left.op("mod", extent) if d else left
-        left = left / extent
-        test = nest.as_scalar(index[0]).eq(d)
-        out = digit if d == rank - 1 else test.select(digit, out)
-    return out.cast(dtype)
+def _unravel_index(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+    """The digits of each index, from the last axis on."""
+    indices, extents = (kernel.in_memory(a) for a in args)
+    out = kernel.buffer(*result_type(call))
+    rank, count = extents.size, indices.size
+    b = Builder()
+    total = b.var("total", ir.Const(1, "int64"))
+    with b.loop("d", rank) as d:
+        b.assign(total, total * ir.cast(ir.load(extents, d), "int64"))
+    with b.loop("i", count) as i:
+        k = b.let("k", ir.cast(ir.load(indices, i), "int64"))
+        kernel.fails(b, call, "index", (k < 0) | (k >= total), k, total)
+    with b.when(kernel.sound), b.loop("i", count) as i:
+        left = b.var("left", ir.cast(ir.load(indices, i), "int64"))
+        with b.loop("k", rank) as k:
+            d = b.let("d", rank - 1 - k)
+            extent = b.let("extent", ir.cast(ir.load(extents, d), "int64"))
+            b.store(out, ir.select(d.eq(0), left, left % extent), d * count + i)
+            b.assign(left, left / extent)
+    kernel.stage(body=b.body)
+    return BufTensor(out)
 
 
 @elements
@@ -271,22 +276,28 @@ def _matrix_set_diag(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     shape, dtype = result_type(call)
     rows, columns = shape[-2:]
     several, width = attrs.k1 != attrs.k2, diagonals.shape[-1]
-    skipped = []
-    for k in range(attrs.k1, attrs.k2 + 1):
-        right = attrs.super_diag_right_align if k >= 0 else attrs.sub_diag_right_align
-        skipped.append(width - min(rows + min(k, 0), columns - max(k, 0)) if right and several else 0)
-    begins = kernel.constant(np.asarray(skipped), "int64")
+    longest = smallest(rows + min(attrs.k2, 0), columns - max(attrs.k1, 0))
+    if not must_equal(width, longest):
+        raise unsupported(f"the longest diagonal has {longest} elements, not {width}", call)
+
+    def begin(nest: Nest, k: Scalar) -> Scalar:
+        """Where a diagonal begins in its row."""
+        zero = nest.const(0, "int64")
+        length = (k.op("min", 0) + rows).op("min", zero - k.op("max", 0) + columns)
+        sides = [zero - length + width if right else zero for right in (attrs.super_diag_right_align, attrs.sub_diag_right_align)]
+        return (k >= 0).select(*sides)
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         row, column = (nest.as_scalar(i) for i in index[-2:])
         k = column - row
         test = (k >= attrs.k1) & (k <= attrs.k2)
-        line = (k - attrs.k1).op("clamp", 0, attrs.k2 - attrs.k1)
-        place = row.op("min", column) + nest.load(begins, line)
-        place = place.op("clamp", 0, max(width - 1, 0))
+        place = row.op("min", column)
+        if several:
+            place = place + begin(nest, k)
+        place = place.op("clamp", 0, largest(width - 1, 0))
         where: list[Index] = [*index[:-2], place]
         if several:
-            where.insert(-1, attrs.k2 - attrs.k1 - line)
+            where.insert(-1, attrs.k2 - attrs.k1 - (k - attrs.k1).op("clamp", 0, attrs.k2 - attrs.k1))
         return test.select(diagonals.at(nest, where), data.at(nest, index))
 
     return Recipe(shape, dtype, at)
@@ -365,13 +376,12 @@ def _einsum(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
 
 
 RECIPES: dict[str, Any] = {
-    "unravel_index": _unravel_index,
     "adv_index": _adv_index,
     "trilu": _trilu,
     "matrix_set_diag": _matrix_set_diag,
 }
 #: Written by stages of their own: never fused.
-APART: dict[str, Any] = {"sparse_reshape": _sparse_reshape}
+APART: dict[str, Any] = {"sparse_reshape": _sparse_reshape, "unravel_index": _unravel_index}
 ANCHORS: dict[str, Any] = {
     "cumsum": _running("sum"),
     "cumprod": _running("prod"),

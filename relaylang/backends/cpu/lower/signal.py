@@ -13,6 +13,7 @@ from relaylang.ir import Call
 from relaylang.kernels import ir
 from relaylang.kernels.build import Builder
 from relaylang.kernels.nest import Buf
+from relaylang.kernels.sizes import must_equal
 
 #: A part of a stage for a line: the builder, the line's number, and its complex numbers.
 Part = Callable[[Builder, ir.Var, ir.Var], None]
@@ -98,7 +99,7 @@ def _stft(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     signal, window = (kernel.in_memory(a) for a in args)
     attrs = call.attrs
     size, length = attrs.win_length, signal.shape[-1]
-    if window.shape != (size,):
+    if not must_equal(window.shape[0], size):
         raise unsupported(f"win_length is {size}, but the window has {window.shape[0]} entries", call)
     out = target_of(kernel, sink)
     *_, bins, frames, _ = out.shape

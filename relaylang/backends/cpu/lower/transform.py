@@ -15,7 +15,7 @@ from relaylang.ir import Call
 from relaylang.kernels import ir
 from relaylang.kernels.index import ZERO, span
 from relaylang.kernels.nest import Index, Nest, Scalar
-from relaylang.kernels.sizes import has_sizes
+from relaylang.kernels.sizes import Size, has_sizes
 from relaylang.ops.indexing import slice_bound, slice_entries
 
 Source = Callable[[Nest, list[Index]], Sequence[Index]]
@@ -58,7 +58,8 @@ def _strided_slice(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     rank = len(data.shape)
     start, step = [0] * rank, [1] * rank
     for axis, begin, _, stride in slice_entries(call.attrs, rank):
-        start[axis] = slice_bound(begin, data.shape[axis], stride)
+        # One of an unknown direction has its bounds in the data.
+        start[axis] = begin if isinstance(stride, Size) else slice_bound(begin, data.shape[axis], stride)
         step[axis] = stride
 
     def source(nest: Nest, index: list[Index]) -> list[Index]:

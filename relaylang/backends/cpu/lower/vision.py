@@ -13,6 +13,7 @@ from relaylang.backends.cpu.lower.sampling import wide, widened
 from relaylang.ir import Call
 from relaylang.kernels import ir
 from relaylang.kernels.build import Builder
+from relaylang.kernels.index import ZERO
 from relaylang.kernels.nest import Index, Nest, Scalar
 
 
@@ -21,23 +22,25 @@ def _multibox_prior(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     attrs = call.attrs
     f = np.float32
     height, width = args[0].shape[2:]
-    sizes = np.asarray(attrs.sizes, f)
-    ratios = np.sqrt(np.asarray(attrs.ratios[1:], f))
-    across = f(height) / f(width) / f(2)
-    half_x = np.concatenate([sizes * across, sizes[0] * across * ratios])
-    half_y = np.concatenate([sizes / f(2), sizes[0] / ratios / f(2)])
+    first, others = np.asarray(attrs.sizes, f), np.sqrt(np.asarray(attrs.ratios[1:], f))
+    boxes = len(first) + len(others)
+    sizes = kernel.constant(np.concatenate([first, np.full(len(others), first[0])]), "float32")
+    ratios = kernel.constant(np.concatenate([np.ones(len(first), f), others]), "float32")
     shape, dtype = result_type(call)
-    reach = kernel.constant(np.stack([-half_x, -half_y, half_x, half_y], axis=-1), "float32")
-    centres = []
-    for step, offset, n in zip(attrs.steps, attrs.offsets, (height, width)):
-        step = f(step) if step > 0 else f(1 / n)
-        centres.append(kernel.constant((np.arange(n).astype(f) + f(offset)) * step, "float32"))
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        row, column, kind = nest.unravel(index[1], (height, width, len(half_x)))
-        y, x = (nest.load(b, i) for b, i in zip(centres, (row, column)))
-        centre = (nest.as_scalar(index[2]) & 1).ne(0).select(y, x)
-        value = centre + nest.load(reach, nest.offset([kind, index[2]], reach.shape))
+        row, column, kind = nest.unravel(index[1], (height, width, boxes))
+        high, wide = (nest.as_scalar(ZERO + n).cast("float32") for n in (height, width))
+        size, ratio = nest.load(sizes, kind), nest.load(ratios, kind)
+        centres = []
+        for place, step, offset, extent in zip((row, column), attrs.steps, attrs.offsets, (high, wide)):
+            by = nest.const(step, "float32") if step > 0 else nest.const(1, "float32") / extent
+            centres.append((nest.as_scalar(place).cast("float32") + float(f(offset))) * by)
+        reaches = size / ratio / 2.0, size * (high / wide / 2.0) * ratio
+        corner = nest.as_scalar(index[2])
+        vertical = (corner & 1).ne(0)
+        centre, reach = vertical.select(*centres), vertical.select(*reaches)
+        value = (corner < 2).select(centre - reach, centre + reach)
         if attrs.clip:
             value = clamp(value, 0, 1)
         return value.cast(dtype)
