@@ -89,7 +89,8 @@ OWN: list[Made] = [
         [np.ones((1, 1, 5, 5, 4), np.float32), np.ones((1, 1, 3, 3, 1, 4), np.float32)],
     ),
     ("nn.dropout", {"rate": 0.5}, [np.ones((2, 3), np.float32)]),
-    ("memory.kill", {}, [np.ones((2, 3), np.float32)]),
+    *[(name, {}, [np.ones((2, 3), np.float32)]) for name in ("debug", "device_copy", "memory.kill")],
+    ("annotation.with_funcid", {"fid": 1}, [np.ones((2, 3), np.float32)]),
     ("vm.shape_of", {}, [np.ones((2, 3), np.float32)]),
     ("vm.reshape_tensor", {"newshape": [3, 2]}, [np.ones((2, 3), np.float32), np.asarray([3, 2], I64)]),
     *[

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import zlib
-from collections import Counter
-from collections.abc import Iterator
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from relaylang.backends.cpu.lower import lowered
 from relaylang.backends.vm import compile_vm, kernels
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter import evaluate
-from relaylang.ir import ANY, Call, Expr, Function, GlobalVar, IRModule, TensorType, Var, post_order
+from relaylang.ir import ANY, Call, Expr, Function, IRModule, TensorType, Var, post_order
 from relaylang.ir.binding import bind_params
-from relaylang.kernels.dtypes import CTYPES
 from relaylang.ops import get
 from relaylang.ops.build import op_call
-from relaylang.rules.slices import RULES
 from relaylang.runtime.vm.executable import VMExecutable, loads
 from relaylang.typing import check
 from tests.backends.vm.agree import assert_same, outcome
 from tests.backends.vm.test_programs import module
-from tests.consistency.calls import Made, bases
-from tests.consistency.compiled import difference
-from tests.consistency.outcome import Refused, function
-from tests.consistency.sliced import function as sliced_function
-from tests.consistency.sliced import several, tensors, ways
-from tests.shared import few
 
 
 def loaded(mod: IRModule) -> VMExecutable:
@@ -314,99 +303,61 @@ def test_extents_that_do_not_match() -> None:
     assert found.code == "R0404" and found.span is not None and found.span.text == "add(%x, %y)"
 
 
-#: A call as a function, its arguments, and those that are cut along their first axis.
-_Case = tuple[Made, Function, list[np.ndarray], list[bool]]
-#: Compiled code takes places and extents that data give as they are.
-UNCHECKED = frozenset(
-    {
-        "adv_index",
-        "collapse_sum_to",
-        "gather_nd",
-        "invert_permutation",
-        "nn.internal.sparse_dense_padded",
-        "nn.sparse_add",
-        "nn.sparse_conv2d",
-        "nn.sparse_dense",
-        "nn.sparse_transpose",
-        "scatter_elements",
-        "sparse_reshape",
-        "strided_set",
-        "vision.roi_align",
-    }
+LAYOUT = 'layout_transform(%x, src_layout="NCHW", dst_layout="NCHW4c")'
+ENLARGED = 'nn.upsampling(%x, scale_h=1.4, scale_w=2.6, layout="NCHW", method="bilinear")'
+
+
+@pytest.mark.parametrize(
+    "types, body, good, bad",
+    [
+        ("(?, ?, ?, ?)", LAYOUT, [(1, 8, 2, 3), (2, 4, 1, 1)], [(1, 6, 2, 3)]),
+        ("(?, ?, ?, ?)", ENLARGED, [(1, 2, 5, 5), (3, 1, 2, 7)], []),
+        ("(?, ?, ?, ?)", "vision.multibox_prior(%x, sizes=[0.3, 0.5], ratios=[1f, 2f], clip=True)", [(1, 3, 4, 5), (2, 1, 1, 7)], []),
+        ("(?, ?), (?, ?)", "nn.cross_entropy(exp(%x), exp(%x1))", [((3, 5), (3, 5)), ((1, 1), (1, 1))], [((3, 5), (2, 5))]),
+        ("(?, ?), (?, ?)", "nn.fifo_buffer(%x, %x1, axis=1)", [((2, 3), (2, 7)), ((4, 5), (4, 5))], [((2, 7), (2, 3))]),
+        (
+            "(?, ?, ?), (?, ?)",
+            "matrix_set_diag(%x, %x1, k1=1, k2=1)",
+            [((2, 4, 5), (2, 4)), ((1, 5, 3), (1, 2))],
+            [((2, 4, 5), (2, 3))],
+        ),
+        ("(?, ?), (?, ?)", "slice_like(%x, %x1, axes=[0, 1])", [((4, 5), (4, 2)), ((3, 3), (1, 3))], [((2, 3), (3, 3))]),
+        ("(?, ?), (?)", "stft(%x, %x1, n_fft=8, hop_length=3, win_length=8)", [((2, 30), (8,))], [((2, 30), (7,)), ((0, 30), (7,))]),
+    ],
 )
+def test_extents_that_an_operator_refuses(types: str, body: str, good: list[Any], bad: list[Any]) -> None:
+    """Code is made for the extents that it takes, whatever they are. It has the interpreter's errors for others."""
+    declared = ", ".join(f"%x{n or ''}: Tensor[{ty}, float32]" for n, ty in enumerate(re.findall(r"\(.*?\)", types)))
+    mod = module(f"def @main({declared}) {{ {body} }}")
+    executable = loaded(mod)
+    rng = np.random.default_rng(0)
+    for shapes in (*good, *bad):
+        given = [rng.standard_normal(shape).astype("float32") for shape in ([shapes] if isinstance(shapes[0], int) else shapes)]
+        wanted, failure = outcome(lambda given=given: evaluate(mod, *given))
+        value, code = outcome(lambda given=given: executable.run(*given))
+        assert (code, failure is None) == (failure, shapes in good)
+        if failure is None:
+            np.testing.assert_allclose(value, wanted, rtol=1e-5, atol=1e-5)
+            assert executable.fallbacks() == []
 
 
-def differences(cases: list[_Case]) -> dict[str, str]:
-    """Where a compiled call differs from the interpreter: with the arguments as they are, and with their first entries.
-
-    The interpreter must compute none of them, but for the operators of `EXCEPTIONS`, and for errors.
-    """
-    mod = IRModule({GlobalVar(f"f{n}"): call for n, (_, call, _, _) in enumerate(cases)})
-    check(mod)
-    made = compile_vm(mod, "c -num-threads=1 -cflags=-O1", entries=[f"f{n}" for n in range(len(cases))])
-    wrong: dict[str, str] = {}
-    for n, ((name, attrs, _), call, inputs, cut) in enumerate(cases):
-        for count in (None, 0, 1, 2):
-            given = [x[:count] if c else x for x, c in zip(inputs, cut)]
-            wanted, failure = outcome(lambda given=given, call=call: evaluate(call, *given))
-            if failure is not None and name in UNCHECKED:
-                continue
-            made.loaded.hosts.clear()
-            got, code = outcome(lambda given=given, n=n: made.call(f"f{n}", tuple(given)))
-            if failure is None and made.fallbacks() and not _is_excepted(name, given):
-                wrong[f"{name} {attrs} {[x.shape for x in given]} falls back"] = made.fallbacks()[0].why
-            said = f"{code} in place of {failure}" if code != failure else None
-            if said is None and failure is None:
-                said = difference(name, got, wanted, given)
-            if said is not None:
-                wrong[f"{name} {attrs} {[x.shape for x in given]}"] = said
-    return wrong
-
-
-def _made(shard: int, shards: int) -> Iterator[Made]:
-    """Calls of the operators that the backend has code for, with element types of C."""
-    for made in bases():
-        if zlib.crc32(made[0].encode()) % shards == shard and made[0] in lowered():
-            if all(x.dtype.name in CTYPES for a in made[2] for x in tensors(a)):
-                yield made
-
-
-def _slices(shard: int, shards: int) -> Iterator[_Case]:
-    for made in _made(shard, shards):
-        for along in ways(made[2]) if made[0] in RULES else ():
-            call = sliced_function(made, along)
-            if call is not None and isinstance(call.body, Call) and RULES[made[0]](call.body, along):
-                cut = [s for a, s in zip(made[2], along) for _ in tensors(a)]
-                yield made, call, [several(x, s) for x, s in zip((x for a in made[2] for x in tensors(a)), cut)], cut
-                break
-
-
-def _sizes(shard: int, shards: int, share: float) -> Iterator[_Case]:
-    for made in _made(shard, shards):
-        try:
-            call, inputs = function(made, open_extents=share)
-        except Refused:
-            continue
-        shapes = [p.type_annotation.shape for p in call.params]  # type: ignore[union-attr]
-        yield made, call, inputs, [bool(shape) and not isinstance(shape[0], int) for shape in shapes]
-
-
-def _first(cases: Iterator[_Case], count: int) -> list[_Case]:
-    """So many cases of each operator."""
-    seen = Counter[str]()
-    return [case for case in cases if seen.update([case[0][0]]) is None and seen[case[0][0]] <= count]
-
-
-@pytest.mark.parametrize("shard", few(range(5)))
-def test_slices_of_every_operator(shard: int) -> None:
-    assert differences(_first(_slices(shard, 5), 2)) == {}
-
-
-@pytest.mark.sample(4)
-@pytest.mark.parametrize("share", [1, 0.6])
-@pytest.mark.parametrize("shard", few(range(8)))
-def test_sizes_of_every_operator(shard: int, share: float) -> None:
-    assert differences(_first(_sizes(shard, 8, share), 4)) == {}
+@pytest.mark.parametrize("boxes, count", [(0, 3), (0, 0), (4, 2)])
+def test_boxes_that_are_counted(boxes: int, count: int) -> None:
+    """More boxes than there are is an error, where there are none, too."""
+    params = "%x: Tensor[(?, ?, 6), float32], %c: Tensor[(?), int32], %i: Tensor[(?, ?), int32], %m: int32, %t: float32"
+    mod = module(f"def @main({params}) {{ vision.non_max_suppression(%x, %c, %i, %m, %t, return_indices=False) }}")
+    given = [
+        np.ones((2, boxes, 6), "float32"),
+        np.full(2, count, "int32"),
+        np.zeros((2, boxes), "int32"),
+        np.int32(2),
+        np.float32(0.5),
+    ]
+    wanted, failure = outcome(lambda: evaluate(mod, *given))
+    value, code = outcome(lambda: compile_vm(mod).run(*given))
+    assert code == failure and (failure is None) == (count <= boxes)
+    if failure is None:
+        assert_same(value, wanted)
 
 
 @pytest.mark.parametrize("rows", [2, 4, 6])

@@ -169,7 +169,7 @@ def _searchsorted(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> No
     line, values = (kernel.in_memory(a) for a in args)
     length = line.shape[-1]
     own = 0 if len(line.shape) == 1 else length
-    width = max(1, values.shape[-1] if values.shape else 1)
+    width = max(values.shape[-1] if values.shape else 1, 1)
     out = target_of(kernel, sink)
     kind = np.promote_types(line.dtype, values.dtype).name
     b = Builder()

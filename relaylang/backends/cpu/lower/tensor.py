@@ -7,7 +7,7 @@ from typing import Any
 
 from relaylang.backends.cpu.kernel import Kernel, Number, Recipe, Tensor, Value
 from relaylang.backends.cpu.lower.common import broadcast_at, clamp, result_type
-from relaylang.ir import Call
+from relaylang.ir import Call, TupleType
 from relaylang.kernels import ir
 from relaylang.kernels.dtypes import int_range, is_float
 from relaylang.kernels.nest import Index, Nest, Scalar
@@ -117,6 +117,9 @@ def binary(name: str, nest: Nest, a: Scalar, b: Scalar) -> Scalar:
 
 def _unary(name: str) -> Any:
     def lower(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+        if isinstance(call.checked_type, TupleType):  # a mark of several tensors
+            value: Value = args[0]
+            return value
         shape, dtype = result_type(call)
         return elementwise(shape, dtype, args, lambda nest, xs: unary(name, nest, xs[0]))
 
