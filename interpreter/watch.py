@@ -54,6 +54,8 @@ def node_name(node: Expr) -> str:
     """`nn.dense`, `@f`, `%f`, `Cons`, or `if`, `tuple`, `ref_read` for other expressions."""
     if isinstance(node, Call):
         op = node.op
+        if node.span is not None and node.span.operator:
+            return node.span.operator
         if isinstance(op, GlobalVar):
             return f"@{op.name_hint}"
         if isinstance(op, Var):

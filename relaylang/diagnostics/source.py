@@ -76,6 +76,8 @@ class Span:
     __slots__ = ("_count", "first", "source")
     #: Whether a script states the place: it stands in texts then.
     stated = False
+    #: The operator that the text names, where another one computes it.
+    operator = ""
 
     def __init__(self, source: SourceFile, first: int, last: int) -> None:
         self.source = source
@@ -136,3 +138,13 @@ class Span:
 
     def __hash__(self) -> int:
         return hash((id(self.source), self.first, self.last))
+
+
+class OperatorSpan(Span):
+    """A call's stretch, with the operator that stands there. The node is a call of another one."""
+
+    __slots__ = ("operator",)
+
+    def __init__(self, span: Span, operator: str) -> None:
+        super().__init__(span.source, span.first, span.last)
+        self.operator = operator

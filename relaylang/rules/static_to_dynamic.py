@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from relaylang.diagnostics.source import OperatorSpan, Span
 from relaylang.ir import ANY, Call, Dim, Expr, TensorType
 from relaylang.ir.typed import retype, typed, typed_constant, typed_tuple
 from relaylang.ir.types import ComputedDim, TypeVar
@@ -74,11 +75,14 @@ def dynamic_call(call: Call, args: Sequence[Expr], extents: Expr) -> Call:
         if "allowzero" in kept and isinstance(call.checked_type, TensorType) and ANY not in call.checked_type.shape:
             kept["allowzero"] = True
         attrs = make_attrs(op.attrs, {**kept, attr: None} if attr in op.schema else kept)
-    return retype(Call(op, operands, attrs, (), call.span), call)
+    span = None if call.span is None else OperatorSpan(call.span, call.op.name)
+    return retype(Call(op, operands, attrs, (), span), call)
 
 
-def extents_vector(dims: Sequence[Dim], places: Mapping[int, tuple[Expr, int]], vectors: dict[int, Expr]) -> Expr:
-    """Extents as a vector of int64.
+def extents_vector(
+    dims: Sequence[Dim], places: Mapping[int, tuple[Expr, int]], vectors: dict[int, Expr], span: Span | None = None
+) -> Expr:
+    """Extents as a vector of int64, by calls that stand at `span`.
 
     `places` has the tensor and the axis that has each name, by the name's id; `vectors` the extents that have a vector of
     one already, by theirs. Raises `KeyError` for `?`, for a name that has no place, and for a computation of another form.
@@ -95,21 +99,21 @@ def extents_vector(dims: Sequence[Dim], places: Mapping[int, tuple[Expr, int]], 
             continue
         if isinstance(node, ComputedDim):
             operands = [vectors[id(o)] for o in node.operands]
-            vectors[id(node)] = typed(Call(get(_COMPUTES[node.type_key]), operands), _VECTOR)
+            vectors[id(node)] = typed(Call(get(_COMPUTES[node.type_key]), operands, None, (), span), _VECTOR)
         elif isinstance(node, TypeVar):
             tensor, axis = places[id(node)]
             assert isinstance(tensor.checked_type, TensorType)
-            shape = _call("shape_of", [tensor], TensorType((len(tensor.checked_type.shape),), "int64"), dtype="int64")
-            vectors[id(node)] = _call("strided_slice", [shape], _VECTOR, begin=[axis], end=[axis + 1], strides=[1])
+            shape = _call("shape_of", [tensor], TensorType((len(tensor.checked_type.shape),), "int64"), span, dtype="int64")
+            vectors[id(node)] = _call("strided_slice", [shape], _VECTOR, span, begin=[axis], end=[axis + 1], strides=[1])
         elif isinstance(node, int):
             vectors[id(node)] = typed_constant(np.asarray([int(node)], "int64"))
         else:
             raise KeyError(node)
     parts = typed_tuple([vectors[id(d)] for d in dims])
-    return _call("concatenate", [parts], TensorType((len(dims),), "int64"), axis=0)
+    return _call("concatenate", [parts], TensorType((len(dims),), "int64"), span, axis=0)
 
 
-def _call(name: str, args: Sequence[Expr], ty: TensorType, **attrs: object) -> Call:
+def _call(name: str, args: Sequence[Expr], ty: TensorType, span: Span | None, **attrs: object) -> Call:
     op = get(name)
     assert op.attrs is not None
-    return typed(Call(op, args, make_attrs(op.attrs, attrs)), ty)
+    return typed(Call(op, args, make_attrs(op.attrs, attrs), (), span), ty)

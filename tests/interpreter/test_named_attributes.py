@@ -185,6 +185,23 @@ def test_names_that_no_shape_tells(run: Run, signature: str, extents: str, names
     assert list(only.notes) == [f"no parameter's shape tells `{names}`"]
 
 
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("reshape(%y, newshape=[b, 8])", "reshape: 5 elements do not fit into the shape (6, 8)"),
+        ("broadcast_to(%y, shape=[b, 8])", "broadcast_to: a tensor of shape (5,) cannot be broadcast to (6, 8)"),
+        ('zeros(shape=[b - 8], dtype="int8")', "zeros: the shape (-2,) has a negative extent"),
+    ],
+)
+def test_errors_of_a_run_name_the_operator_of_the_text(run: Run, body: str, said: str) -> None:
+    with pytest.raises(RelayError) as failed:
+        run(program(body, "[b](%x: Tensor[(b, 8), float32], %y: Tensor[(?), float32])"), DATA, DATA[0, :5])
+    (only,) = failed.value.diagnostics
+    assert (only.code, only.title) == ("R0404", said)
+    assert only.span is not None and only.span.text == body
+
+
 def test_compiled_code_needs_numbers() -> None:
     with pytest.raises(RelayError) as failed:
         compile_module(program(BODIES["zeros"]))

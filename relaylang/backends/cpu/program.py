@@ -107,7 +107,8 @@ class Run:
             return []
         assert self.kernel.source is not None
         own = dict(zip(calls_of(self.kernel.source.function), calls_of(self.function)))
-        return [(site.call.op.name, site.kind, own.get(site.call, site.call).span) for site in self.kernel.sites]  # type: ignore[attr-defined]
+        calls = [(own.get(site.call, site.call), site.kind) for site in self.kernel.sites]
+        return [((c.span and c.span.operator) or c.op.name, kind, c.span) for c, kind in calls]  # type: ignore[attr-defined]
 
     @property
     def outputs(self) -> list[Slot]:

@@ -17,6 +17,7 @@ from relaylang.backends.vm.regions import BROADCASTING, SIZED, SLICES, STATIC
 from relaylang.backends.vm.sized import Empty, Sized, broadcasting, sized
 from relaylang.backends.vm.slices import of_slices, slices_of
 from relaylang.diagnostics import RelayError
+from relaylang.diagnostics.source import Span
 from relaylang.ir import Call, IRModule, post_order
 from relaylang.ops.record import Op
 from relaylang.passes.decompose import PRODUCTS
@@ -77,8 +78,9 @@ class RegionCode:
         if module is self.module or self.module is None:
             return self.program.sites
         own, other = (calls_of(region["main"]) for region in (self.module, module))
-        spans = {mine.span: theirs.span for mine, theirs in zip(own, other) if mine.span is not None}
-        return [(operator, kind, spans.get(span, span) if span is not None else None) for operator, kind, span in self.program.sites]
+        spans: dict[Span | None, Span | None] = {mine.span: theirs.span for mine, theirs in zip(own, other) if mine.span is not None}
+        sites = [(operator, kind, spans.get(span, span)) for operator, kind, span in self.program.sites]
+        return [((span and span.operator) or operator, kind, span) for operator, kind, span in sites]
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def extents_as_operands(function: Function) -> Function:
             return retype(new, old)
         assert isinstance(old, Call) and isinstance(new, Call)
         try:
-            shape = extents_vector([places.of(d) for d in dims], places.axes, vectors)
+            shape = extents_vector([places.of(d) for d in dims], places.axes, vectors, old.span)
         except KeyError:
             raise RelayError(_not_known(old)) from None
         return dynamic_call(old, new.args, shape)
