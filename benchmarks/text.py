@@ -227,20 +227,23 @@ def measure(rounds: int, oracle: str | None) -> list[str]:
         named = f"{count:,} lets".replace(",", " ")
         rows.append([named, number(seconds * 1e3), f"{seconds * 1e6 / count:.1f}", f"{times:.2f}"])
     show("Cost a line, parse and check", "program | ms | µs a line | to that at 1 000", rows)
-    show("A million calls", "what | s | peak of the process (MB)", million())
+    show("A million lines", "what | chain of calls (s) | peak (MB) | lets (s) | peak (MB)", million())
     show("A new process", "what | ms | to TVM", start_up(oracle))
     return out
 
 
-#: Reads, checks and prints a chain of adds from standard input; the peaks are those of the operating system.
+#: Reads, checks, prints and formats a text from standard input; the peaks are those of the operating system.
 _MILLION = """
 import sys, time
 from resource import RUSAGE_SELF, getrusage
-from relaylang.syntax import astext, parse
+from relaylang.syntax import parse
+from relaylang.syntax.format import format_text
+from relaylang.syntax.printer import text_blocks
 from relaylang.typing import infer
 text, module = sys.stdin.read(), None
 def read(): global module; module = parse(text).value
-for act in (read, lambda: infer(module), lambda: astext(module)):
+def formatted(): global module; module = None; format_text(text)
+for act in (read, lambda: infer(module), lambda: text_blocks(module), formatted):
     begun = time.process_time()
     act()
     print(time.process_time() - begun, getrusage(RUSAGE_SELF).ru_maxrss // 1024)
@@ -248,10 +251,14 @@ for act in (read, lambda: infer(module), lambda: astext(module)):
 
 
 def million() -> list[Row]:
-    """Processor time and memory for a chain of a million adds, in a process of its own."""
-    done = subprocess.run([sys.executable, "-c", _MILLION], input=chain(1_000_000), check=True, text=True, capture_output=True)
-    rows = [line.split() for line in done.stdout.splitlines()]
-    return [[what, f"{float(seconds):.1f}", peak] for what, (seconds, peak) in zip(("parse", "check", "print"), rows)]
+    """Processor time and memory for a chain of a million adds and for as many lets, each in a process of its own."""
+    rows = [["parse"], ["check"], ["print"], ["format"]]
+    for text in (chain(1_000_000), lets(1_000_000)):
+        done = subprocess.run([sys.executable, "-c", _MILLION], input=text, check=True, text=True, capture_output=True)
+        for row, line in zip(rows, done.stdout.splitlines()):
+            seconds, peak = line.split()
+            row += [f"{float(seconds):.1f}", peak]
+    return rows
 
 
 def process(*command: str, environment: dict[str, str] | None = None) -> float:

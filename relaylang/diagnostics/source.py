@@ -73,7 +73,7 @@ class Span:
     In a plain `SourceFile` both are offsets and `last` is the offset just behind the stretch.
     """
 
-    __slots__ = ("_count", "first", "source")
+    __slots__ = ("_place", "source")
     #: Whether a script states the place: it stands in texts then.
     stated = False
     #: The operator that the text names, where another one computes it.
@@ -81,12 +81,16 @@ class Span:
 
     def __init__(self, source: SourceFile, first: int, last: int) -> None:
         self.source = source
-        self.first = first
-        self._count = last - first  # mostly small, and Python shares small numbers
+        self._place = (first << 32) + last - first  # one number: a long program has millions of spans
+
+    @property
+    def first(self) -> int:
+        return (self._place + 0x8000_0000) >> 32
 
     @property
     def last(self) -> int:
-        return self.first + self._count
+        first = self.first
+        return self._place - (first << 32) + first
 
     @property
     def start(self) -> int:
@@ -134,10 +138,10 @@ class Span:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Span):
             return NotImplemented
-        return self.source is other.source and self.first == other.first and self._count == other._count
+        return self.source is other.source and self._place == other._place
 
     def __hash__(self) -> int:
-        return hash((id(self.source), self.first, self.last))
+        return hash((id(self.source), self._place))
 
 
 class OperatorSpan(Span):

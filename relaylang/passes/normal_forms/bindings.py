@@ -86,11 +86,11 @@ def placed_by(node: Expr) -> OnDevice | None:
     return said if said is not None and said.constrains_body and said.constrains_result else None
 
 
-def _devices_around(order: list[Expr]) -> dict[int, VirtualDevice]:
+def _devices_around(order: list[Expr]) -> dict[Expr, VirtualDevice]:
     """The device that the lines around each node say it is on. `order` has users before what they use; the first counts."""
-    around: dict[int, VirtualDevice] = {}
+    around: dict[Expr, VirtualDevice] = {}
     for node in order:
-        here = around.get(id(node))
+        here = around.get(node)
         said = placed_by(node)
         if said is not None:
             here = said.device
@@ -98,7 +98,7 @@ def _devices_around(order: list[Expr]) -> dict[int, VirtualDevice]:
             here = VirtualDevice.of(node.attrs["virtual_device"])
         if here is not None:
             for child in children(node):
-                around.setdefault(id(child), here)
+                around.setdefault(child, here)
     return around
 
 
@@ -121,16 +121,16 @@ class Binder:
         self.enter_primitive = enter_primitive
         self.devices = devices
         #: the devices that the lines around nodes say they are on
-        self.around: dict[int, VirtualDevice] = {}
+        self.around: dict[Expr, VirtualDevice] = {}
         self.chosen: set[int] | None = None
         #: nodes that are used in more than one scope
         self.spread: set[int] = set()
         self.names: set[str] = set()
         self.counter = 0
-        self.scopes: dict[int, Place] = {}
-        self.inner: dict[int, list[Place]] = {}
+        self.scopes: dict[Expr, Place] = {}
+        self.inner: dict[Expr, list[Place]] = {}
         #: the replacement of a visited node: the variable that it is bound to, or its copy
-        self.done: dict[int, Expr] = {}
+        self.done: dict[Expr, Expr] = {}
         self.work: list[tuple[Callable[..., None], Expr, Expr | None]] = []
 
     # First walk: where each node belongs.
@@ -138,7 +138,7 @@ class Binder:
     def opaque(self, node: Expr) -> bool:
         return not self.enter_primitive and node is not self.root and is_primitive(node)
 
-    def users_first(self, first_users: dict[int, Expr]) -> list[Expr]:
+    def users_first(self, first_users: dict[Expr, Expr]) -> list[Expr]:
         """Every node once, each before its operands; and which user each is first evaluated for."""
         order: list[Expr] = []
         stack: list[tuple[Expr, Expr | None]] = [(self.root, self.root)]
@@ -146,8 +146,8 @@ class Binder:
             node, user = stack.pop()
             if user is None:
                 order.append(node)
-            elif id(node) not in first_users:
-                first_users[id(node)] = user
+            elif node not in first_users:
+                first_users[node] = user
                 stack.append((node, None))
                 if not self.opaque(node):
                     stack.extend([(c, node) for c in reversed(children(node)) if type(c) not in ATOMS])
@@ -158,34 +158,33 @@ class Binder:
         """Give each node its scope and open those inside it. Returns the nodes that are needed first further inside;
         where the binder is `flat`, only some of them."""
         scopes, inner = self.scopes, self.inner
-        first_users: dict[int, Expr] = {}
-        first_scopes: dict[int, Place] = {}
-        scopes[id(self.root)] = Place()
+        first_users: dict[Expr, Expr] = {}
+        first_scopes: dict[Expr, Place] = {}
+        scopes[self.root] = Place()
         order = self.users_first(first_users)
         if self.devices:
             self.around = _devices_around(order)
         for node in order:
-            here = scopes[id(node)]
+            here = scopes[node]
             if self.flat and type(node) in _PLAIN:
                 # Most nodes of most programs: in a hurry, and without what only the other mode asks for.
                 if type(node) is Let:
                     self.names.add(node.variable.name_hint)
-                    inner[id(node)] = [here]
+                    inner[node] = [here]
                 for child in children(node):
                     if type(child) not in ATOMS:
-                        key = id(child)
-                        known = scopes.get(key)
+                        known = scopes.get(child)
                         if known is None:
-                            scopes[key] = here
+                            scopes[child] = here
                         elif known is not here:
-                            scopes[key] = common(known, here)
-                            self.spread.add(key)
+                            scopes[child] = common(known, here)
+                            self.spread.add(id(child))
                 continue
             places: list[tuple[Expr, Place]]
             if isinstance(node, Let):
                 self.names.add(node.variable.name_hint)
                 scope = here if self.flat else Place(here)
-                inner[id(node)] = [scope]
+                inner[node] = [scope]
                 places = [(node.value, scope), (node.body, scope)]
             elif isinstance(node, (Function, If, Match)):
                 if self.opaque(node):
@@ -198,22 +197,21 @@ class Binder:
                 else:
                     places = [(node.data, here)]
                     self.names.update([v.name_hint for c in node.clauses for v in pattern_vars(c.lhs)])
-                opened = inner[id(node)] = [Place(here) for _ in inner_scopes(node)]
+                opened = inner[node] = [Place(here) for _ in inner_scopes(node)]
                 places += zip(inner_scopes(node), opened)
             else:
                 places = [(c, here) for c in children(node)]
             for child, where in places:
                 if type(child) not in ATOMS:
-                    key = id(child)
-                    known = scopes.get(key)
+                    known = scopes.get(child)
                     if known is None or known is where:
-                        scopes[key] = where
+                        scopes[child] = where
                     else:
-                        scopes[key] = common(known, where)
-                        self.spread.add(key)
-                    if first_users[key] is node:
-                        first_scopes.setdefault(key, where)
-        return {key for key, where in first_scopes.items() if scopes[key] is not where}
+                        scopes[child] = common(known, where)
+                        self.spread.add(id(child))
+                    if first_users[child] is node:
+                        first_scopes.setdefault(child, where)
+        return {id(node) for node, where in first_scopes.items() if scopes[node] is not where}
 
     # Second walk: bindings in program order. `work` holds (step, node, variable to bind the node to).
 
@@ -229,14 +227,14 @@ class Binder:
     def give(self, node: Expr, value: Expr, variable: Var | None) -> None:
         """Store a node's copy. If it is bound in the node's scope, the variable stands for it from here on."""
         if variable is None and self.chosen is not None and id(node) not in self.chosen:
-            self.done[id(node)] = value
+            self.done[node] = value
             return
         if variable is None:
             variable = self.fresh(node)
-        if id(node) in self.around:
-            value = fixed(value, self.around[id(node)])
-        self.scopes[id(node)].bindings.append((variable, value))
-        self.done[id(node)] = variable
+        if node in self.around:
+            value = fixed(value, self.around[node])
+        self.scopes[node].bindings.append((variable, value))
+        self.done[node] = variable
 
     def close(self, scope: Place, body: Expr) -> Expr:
         """The scope's bindings around the copy of its body."""
@@ -246,80 +244,80 @@ class Binder:
         return result
 
     def copy(self, node: Expr) -> Expr:
-        return node if type(node) in ATOMS else self.done[id(node)]
+        return node if type(node) in ATOMS else self.done[node]
 
     def visit(self, node: Expr, variable: Var | None) -> None:
         if type(node) in ATOMS:
             return
-        known = self.done.get(id(node))
+        known = self.done.get(node)
         if known is not None:
             if variable is not None:
-                self.scopes[id(node)].bindings.append((variable, known))
+                self.scopes[node].bindings.append((variable, known))
             return
         work = self.work
         if self.devices and (said := placed_by(node)) is not None:
             if type(said.body) in ATOMS:
-                self.done[id(node)] = said.body
+                self.done[node] = said.body
                 if variable is not None:
-                    self.scopes[id(node)].bindings.append((variable, said.body))
+                    self.scopes[node].bindings.append((variable, said.body))
                 return
-            work.append((self.leave_placed, node, said.body))
-            work.append((self.visit, said.body, variable))
+            work.append((Binder.leave_placed, node, said.body))
+            work.append((Binder.visit, said.body, variable))
         elif isinstance(node, Let):
-            work.append((self.leave_let, node, variable))
-            work.append((self.visit, node.body, None))
+            work.append((Binder.leave_let, node, variable))
+            work.append((Binder.visit, node.body, None))
             if type(node.value) in ATOMS:
-                work.append((self.bind_atom, node, None))
+                work.append((Binder.bind_atom, node, None))
             else:
-                work.append((self.visit, node.value, node.variable))
+                work.append((Binder.visit, node.value, node.variable))
         elif isinstance(node, (Function, If, Match)):
             if self.opaque(node) or (isinstance(node, Function) and node.body is None):
                 self.give(node, node, variable)
                 return
-            work.append((self.leave_scoped, node, variable))
-            work.extend([(self.visit, body, None) for body in reversed(inner_scopes(node))])
+            work.append((Binder.leave_scoped, node, variable))
+            work.extend([(Binder.visit, body, None) for body in reversed(inner_scopes(node))])
             if not isinstance(node, Function):
-                work.append((self.visit, node.cond if isinstance(node, If) else node.data, None))
+                work.append((Binder.visit, node.cond if isinstance(node, If) else node.data, None))
         else:
-            work.append((self.leave_plain, node, variable))
-            work.extend([(self.visit, c, None) for c in reversed(children(node)) if type(c) not in ATOMS])
+            work.append((Binder.leave_plain, node, variable))
+            work.extend([(Binder.visit, c, None) for c in reversed(children(node)) if type(c) not in ATOMS])
 
     def bind_atom(self, node: Expr, _: Var | None) -> None:
         assert isinstance(node, Let)
-        self.inner[id(node)][0].bindings.append((node.variable, node.value))
+        self.inner[node][0].bindings.append((node.variable, node.value))
 
     def leave_placed(self, node: Expr, body: Expr) -> None:
-        self.done[id(node)] = self.copy(body)
+        self.done[node] = self.copy(body)
 
     def leave_let(self, node: Expr, variable: Var | None) -> None:
         assert isinstance(node, Let)
-        scope = self.inner[id(node)][0]
+        scope = self.inner[node][0]
         if self.flat:
             result = self.copy(node.body)
         elif variable is None and self.chosen is not None and id(node) not in self.chosen:
             result = self.close(scope, node.body)
         else:
             # A let whose value gets a name: its bindings stand before that name's.
-            self.scopes[id(node)].bindings.append(scope.bindings)
+            self.scopes[node].bindings.append(scope.bindings)
             result = self.copy(node.body)
         chosen = self.chosen is not None and id(node) in self.chosen and type(result) not in ATOMS
         if variable is None and not self.let_results and not chosen:
-            self.done[id(node)] = result
+            self.done[node] = result
         else:
             self.give(node, result, variable)
 
     def leave_plain(self, node: Expr, variable: Var | None) -> None:
         done = self.done
         if type(node) is Call:
-            args = tuple([a if type(a) in ATOMS else done[id(a)] for a in node.args])
-            op = node.op if type(node.op) in ATOMS else done[id(node.op)]
+            args = tuple([a if type(a) in ATOMS else done[a] for a in node.args])
+            op = node.op if type(node.op) in ATOMS else done[node.op]
             new: Expr = Call(op, args, node.attrs, node.type_args, node.span)
         else:
-            new = rebuild(node, tuple([c if type(c) in ATOMS else done[id(c)] for c in children(node)]))
+            new = rebuild(node, tuple([c if type(c) in ATOMS else done[c] for c in children(node)]))
         self.give(node, retype(new, node), variable)
 
     def leave_scoped(self, node: Expr, variable: Var | None) -> None:
-        bodies = [self.close(s, b) for s, b in zip(self.inner[id(node)], inner_scopes(node))]
+        bodies = [self.close(s, b) for s, b in zip(self.inner[node], inner_scopes(node))]
         if isinstance(node, Function):
             new: Expr = Function(node.params, bodies[0], node.ret_type, node.type_params, node.attrs, node.span)
         elif isinstance(node, If):
@@ -330,17 +328,17 @@ class Binder:
             new = Match(self.copy(node.data), clauses, node.complete, node.span)
         retype(new, node)
         if node is self.root and isinstance(node, Function):
-            self.done[id(node)] = new
+            self.done[node] = new
         else:
             self.give(node, new, variable)
 
     def run(self) -> Expr:
         """The normal form, once the scopes are found."""
         root = self.root
-        self.work.append((self.visit, root, None))
+        self.work.append((Binder.visit, root, None))
         while self.work:
             step, node, variable = self.work.pop()
-            step(node, variable)
+            step(self, node, variable)
         if isinstance(root, Function):
-            return self.done[id(root)]
-        return self.close(self.scopes[id(root)], root)
+            return self.done[root]
+        return self.close(self.scopes[root], root)

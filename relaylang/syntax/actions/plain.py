@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any as AnyValue
 
 from relaylang.diagnostics.source import Span
-from relaylang.ir.expr import Call, Constant, Expr, Tuple, TupleGetItem, Var
+from relaylang.ir.expr import Call, Constant, Tuple, TupleGetItem, Var
 from relaylang.ops.record import Op
 from relaylang.syntax.actions.calls import CALLEES
 from relaylang.syntax.actions.locals import Locals
@@ -34,23 +34,35 @@ class PlainStatements:
         Returns the tokens that they have. It ends in front of a statement of another form.
         """
         names, seen, source, locals = self.locals.names, block.seen, self.source, self.locals
+        values, known_callees, value_of = _VALUES, _PLAIN, self.locals.names.get
         begin, shift, limit = at, first - at, len(words) - 8
         while at < limit:
-            head = self._head(words, at, at + shift)
-            if head is None or head[0] in seen:
+            word = words[at]
+            if word[0] == "%" and word[-1] == "=":
+                key, open_at, var = word[:-1].rstrip(), at + 1, None
+            else:
+                head = self._let(words, at, at + shift)
+                if head is None:
+                    break
+                key, open_at, var = head
+            if key in seen:
                 break
-            key, open_at, var = head
-            callee = _PLAIN.get(words[open_at]) or _callee(words[open_at])
+            callee = known_callees.get(words[open_at]) or _callee(words[open_at])
             end = open_at + 2
-            args: list[Expr | None] = [names.get(words[end - 1])]
+            arg = value_of(words[end - 1])
+            if callee is None or arg.__class__ not in values:
+                break
+            args: list[AnyValue] = [arg]
             while words[end] == "," and end < limit:
                 end += 2
-                args.append(names.get(words[end - 1]))
-            known = all(arg.__class__ in _VALUES for arg in args)
-            if callee is None or not known or words[end] != ")" or words[end + 1] != ";":
+                arg = value_of(words[end - 1])
+                if arg.__class__ not in values:
+                    return at - begin
+                args.append(arg)
+            if words[end] != ")" or words[end + 1] != ";":
                 break
-            call = Call(callee[0], args, callee[1], (), Span(source, open_at + shift, end + shift))  # type: ignore[arg-type]
-            block.last = seen[key] = key, names.get(key), call, at + shift, var
+            call = Call(callee[0], args, callee[1], (), Span(source, open_at + shift, end + shift))
+            block.last = seen[key] = key, value_of(key), call, at + shift, var
             if var is not None:
                 names[key] = var
                 block.lets.append(block.last)
@@ -61,13 +73,10 @@ class PlainStatements:
             at = end + 2
         return at - begin
 
-    def _head(self, words: Sequence[str], at: int, first: int) -> tuple[str, int, Var | None] | None:
-        """The name that a statement binds, where its value begins, and the variable of a let."""
-        word = words[at]
-        if word[0] == "%" and word[-1] == "=":
-            return word[:-1].rstrip(), at + 1, None
+    def _let(self, words: Sequence[str], at: int, first: int) -> tuple[str, int, Var] | None:
+        """The name that a let binds, where its value begins, and its variable; None where no plain let begins."""
         key = words[at + 1]
-        if word != "let" or words[at + 2] != "=" or not (key[1:].isidentifier() or key[1:].isdecimal()) or self.locals.again:
+        if words[at] != "let" or words[at + 2] != "=" or not (key[1:].isidentifier() or key[1:].isdecimal()) or self.locals.again:
             return None
         return key, at + 3, Var(key[1:], None, Span(self.source, first + 1, first + 1))
 

@@ -48,26 +48,7 @@ UNCHECKED = frozenset(
 
 #: Operators that the interpreter computes for some extents, by the extent and the reason.
 EXCEPTIONS = {
-    # An unknown extent of 1 is broadcast.
-    1: frozenset(
-        {
-            *("add", "adv_index", "bitwise_or", "broadcast_to", "broadcast_to_like", "collapse_sum_like", "divide", "einsum", "equal"),
-            *(
-                "floor_divide",
-                "floor_mod",
-                "greater",
-                "greater_equal",
-                "less",
-                "less_equal",
-                "logical_and",
-                "logical_or",
-                "logical_xor",
-            ),
-            *("maximum", "minimum", "mod", "multiply", "nn.batch_matmul", "not_equal", "qnn.add", "qnn.dequantize", "qnn.mul"),
-            *("qnn.simulated_dequantize", "qnn.simulated_quantize", "qnn.subtract", "right_shift", "subtract", "trunc_divide"),
-            *("trunc_mod", "variance", "where"),
-        }
-    ),
+    1: frozenset(),
     # An input without elements has a result with some, or may be refused.
     0: frozenset(
         {
