@@ -86,7 +86,7 @@ class Sizes:
         return holds
 
     def answer(self, condition: str, holds: bool) -> bool:
-        """The answer to a comparison: the one that is needed, or else the one that is given."""
+        """The answer to a comparison: `holds`, unless a type relation needs the other answer."""
         self.asked[condition] = self.answers.get(condition, holds)
         return self.asked[condition]
 

@@ -267,8 +267,8 @@ def _typed(inputs: _Inputs) -> IRModule:
 class _Typer(CallTyper):
     """Gives calls types of sizes.
 
-    Where a type relation refuses a call, other answers to its comparisons are tried, from the last on: an extent must be
-    1, or one must not be larger than another. An answer that helps is taken from then on, and the kernel checks it.
+    Where a type relation refuses a call, other answers to its comparisons are tried, from the last on. So an extent must
+    be 1, or must not be larger than another. An answer that helps is taken from then on, and the kernel checks it.
     Extents yield only in calls whose lowerings look at each operand's extents (`step_of`).
     """
 

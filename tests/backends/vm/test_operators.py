@@ -53,7 +53,17 @@ EXCEPTIONS = {
     0: frozenset(
         {
             *("adv_index", "all", "annotation.compiler_begin", "any", "image.crop_and_resize", "logical_and", "logical_or"),
-            *("logical_xor", "max", "mean", "min", "minimum", "ndarray_size", "nn.conv2d_backward_weight", "nn.cross_entropy"),
+            *(
+                "logical_xor",
+                "nn.batch_norm",
+                "max",
+                "mean",
+                "min",
+                "minimum",
+                "ndarray_size",
+                "nn.conv2d_backward_weight",
+                "nn.cross_entropy",
+            ),
             *("nn.cross_entropy_with_logits", "nn.dilate", "nn.internal.sparse_dense_padded", "nn.matmul", "nn.nll_loss", "nn.pad"),
             *("nn.sparse_add", "nn.sparse_conv2d", "nn.sparse_dense", "prod", "scatter_elements", "shape_of", "sparse_to_dense"),
             *("take", "unique", "unravel_index", "variance", "vision.all_class_non_max_suppression", "vision.multibox_prior"),
