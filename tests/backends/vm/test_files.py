@@ -205,18 +205,13 @@ def test_an_interrupt_ends_a_program_without_an_end(name: str) -> None:
 
 def test_kernels_of_unknown_extents_are_compiled_once_they_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("relaylang.runtime.vm.host.PATIENCE", 0.0)
-    mod = module("""
-def @main(%x: Tensor[(1, 1, ?, 3), float32]) { nn.upsampling(%x, scale_h=1.5f, scale_w=2f) }
-""")
+    mod = module("def @main(%x: Tensor[(?, 3), float32]) { sum(%x, axis=[0]) }")
     made = compile_vm(mod)
-    for rows in (2, 5):
-        x = np.arange(3 * rows, dtype="float32").reshape(1, 1, rows, 3)
-        wanted = relay_face.evaluate(mod, x)
-        for _ in range(2):
-            assert_same(made.run(x), wanted)
+    x = np.ones((0, 3), "float32")  # a sum of no rows, for which there is no code
+    for _ in range(2):
+        assert_same(made.run(x), relay_face.evaluate(mod, x))
     (host,) = made.loaded.hosts.values()
-    assert list(host.compiled) == [((1, 1, rows, 3),) for rows in (2, 5)]
-    assert None not in host.compiled.values()
+    assert list(host.compiled) == [((0, 3),)] and None not in host.compiled.values()
 
 
 def test_the_machine_as_in_tvm(tmp_path: Path) -> None:
