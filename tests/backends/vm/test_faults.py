@@ -193,7 +193,7 @@ def test_a_file_whose_kernels_take_other_values() -> None:
     ):
         manifest = json.loads(files["manifest.json"])
         manifest["packed"][0][field] = value
-        sealed = write_sealed({**files, "manifest.json": json.dumps(manifest).encode()})
-        with pytest.raises(RelayError, match="its kernels are not those that the program describes|other operands") as failed:
-            loads(sealed).run(x, x)
+        made = loads(write_sealed({**files, "manifest.json": json.dumps(manifest).encode()}))
+        with pytest.raises(RelayError, match="its kernels are not those that the program describes") as failed:
+            made.run(x, x)
         assert failed.value.diagnostics[0].code == "R0641"
