@@ -180,7 +180,9 @@ def test_an_extent_that_a_kernel_of_sizes_knows() -> None:
 
 def test_a_file_whose_kernels_take_other_values() -> None:
     """Types of a kernel in a file whose sums are right must be those of its library. Nothing of it runs."""
-    content = compile_vm(module("def @main(%x: Tensor[(?, 3), float32], %y: Tensor[(?, 3), float32]) { exp(add(%x, %y)) }")).content()
+    content = compile_vm(
+        module("def @main(%x: Tensor[(?, 3), float32], %y: Tensor[(?, 3), float32]) { exp(concatenate((%x, %y))) }")
+    ).content()
     files = read_sealed(content, "x")
     x = np.ones((2, 3), "float32")
     for field, value in (
