@@ -21,6 +21,7 @@ from relaylang.frontends.options import Options
 from relaylang.ir import Expr, Function, GlobalVar, IRModule, TensorType, TypeVar
 from relaylang.ir.types import dim_text
 from relaylang.passes.normal_forms import to_graph_normal_form
+from relaylang.passes.normal_forms.extents_as_operands import extents_as_operands
 from relaylang.passes.rewriting import is_kernel
 
 #: The opset that is written.
@@ -191,7 +192,8 @@ class Emitter(Walk):
 
     def prepared(self, function: Function) -> Expr:
         options = Options(nodes=_UNBOUNDED, bytes=_UNBOUNDED)  # what the layers take, the program has
-        return with_layers(function, lambda: Builder(Listing(self.file), self.report, options), self._callee)
+        numbered = extents_as_operands(function)
+        return with_layers(numbered, lambda: Builder(Listing(self.file), self.report, options), self._callee)
 
     def _callee(self, op: Expr) -> Function | None:
         """The function that a call calls, in graph normal form; None for one without a body, and for one that is computed."""

@@ -10,6 +10,7 @@ import pytest
 
 from relaylang.backends.vm import compile_vm
 from relaylang.diagnostics import RelayError
+from relaylang.export import export_onnx
 from relaylang.frontends.options import Options
 from relaylang.frontends.stablehlo import import_stablehlo
 from relaylang.interpreter import evaluate
@@ -101,6 +102,23 @@ def test_options_give_names_numbers(shapes: Mapping[str, tuple[int, ...]], types
     assert main_type(import_stablehlo(NAMED, Options(shapes=dict(shapes))).module) == types
 
 
+def test_broadcasts_to_names_are_exported() -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    body = """%c = stablehlo.constant dense<2> : tensor<1xi32>
+%0 = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x3xf32>) -> tensor<i32>
+%1 = stablehlo.reshape %0 : (tensor<i32>) -> tensor<1xi32>
+%2 = stablehlo.multiply %1, %c : tensor<1xi32>
+%3 = stablehlo.concatenate %2, %1, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+%4 = stablehlo.constant dense<7.0> : tensor<f32>
+%5 = stablehlo.dynamic_broadcast_in_dim %4, %3, dims = [] : (tensor<f32>, tensor<2xi32>) -> tensor<?x?xf32>
+return %5 : tensor<?x?xf32>"""
+    mod = import_stablehlo(f"func.func @main(%x: tensor<?x3xf32>) -> tensor<?x?xf32> {{\n{body}\n}}").module
+    assert "broadcast_to" in str(mod) and "[2 * x_0, x_0]" in str(mod)
+    session = runtime.InferenceSession(export_onnx(mod).SerializeToString())
+    (exported,) = session.run(None, {"x": np.ones((2, 3), "float32")})
+    np.testing.assert_array_equal(exported, np.full((4, 2), 7, "float32"))
+
+
 def test_extents_that_nobody_reads_have_no_name() -> None:
     body = "%0 = stablehlo.add %x, %x : tensor<?x3xf32>\nreturn %0 : tensor<?x3xf32>"
     text = f"func.func @main(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {{\n{body}\n}}"
@@ -173,3 +191,42 @@ def test_an_encoder() -> None:
     tensor = "Tensor[(b, t), int32]"
     assert main_type(mod) == f"fn [b, t]({tensor}, {tensor}) -> Tensor[(b, t, 32), float32]"
     assert "dyn." not in str(mod)
+
+
+def join_halves(x: Any, y: Any) -> Any:
+    jnp = pytest.importorskip("jax").numpy
+    return jnp.concatenate([x.reshape(x.shape[0] // 2, 2, -1).sum(1), y[:, : x.shape[1]]], 0)
+
+
+def pad_to_threes(x: Any, y: Any) -> Any:
+    jnp = pytest.importorskip("jax").numpy
+    return jnp.pad(x, ((0, 0), (0, 3 - x.shape[1] % 3)))[::2].sum(0) + jnp.arange(y.shape[0]).max()
+
+
+def pad_to_fours(x: Any) -> Any:
+    return pytest.importorskip("jax").numpy.pad(x, ((0, 1), (1, 4 - x.shape[1] % 4)), constant_values=2)
+
+
+def causal(x: Any) -> Any:
+    jnp = pytest.importorskip("jax").numpy
+    return jnp.where(jnp.tril(jnp.ones((x.shape[1], x.shape[1]), bool)), x @ x.swapaxes(1, 2), -1e9)
+
+
+@pytest.mark.parametrize(
+    ("function", "names", "constraints", "shapes", "sizes", "result"),
+    [
+        (join_halves, "b, t", [], ["2 * b, t", "b + 1, t"], [{"b": 3, "t": 5}, {"b": 1, "t": 1}], "(2 * b + 1, t)"),
+        (pad_to_threes, "b, t", ["mod(t, 3) == 1", "t >= 4"], ["b, t", "2 * b + t"], [{"b": 3, "t": 7}, {"b": 4, "t": 4}], "(t + 2)"),
+        (pad_to_fours, "b, t", [], ["b, t"], [{"b": 3, "t": 7}, {"b": 1, "t": 4}], "(b + 1, t - floormod(t, 4) + 5)"),
+        (causal, "b, t", [], ["b, t, 8"], [{"b": 3, "t": 7}, {"b": 1, "t": 1}], "(b, t, t)"),
+        (lambda x: x.reshape(-1, 4).repeat(2, 0), "b, t", [], ["b, t, 4"], [{"b": 2, "t": 3}], "(2 * b * t, 4)"),
+        (lambda x, y: x.reshape(-1) * y, "b, t", [], ["b, t", "b * t"], [{"b": 2, "t": 3}], "(b * t)"),
+        (lambda x: x.mean(0) / x.shape[1], "b, t", [], ["b, t"], [{"b": 2, "t": 3}], "(t)"),
+    ],
+    ids=["halves", "pad", "computed pad", "mask", "rows", "product", "mean"],
+)
+def test_functions_of_open_extents(
+    function: Any, names: str, constraints: list[str], shapes: list[str], sizes: list[dict[str, int]], result: str
+) -> None:
+    mod = agrees(function, names, constraints, [(shape, "float32") for shape in shapes], sizes)
+    assert main_type(mod).endswith(f"-> Tensor[{result}, float32]")

@@ -9,6 +9,7 @@ from relaylang.frontends.common.hlo_indices import Numbers
 from relaylang.frontends.stablehlo.bodies import keys_of, region_join
 from relaylang.frontends.stablehlo.node import Node
 from relaylang.ir import ANY, Expr
+from relaylang.ir.extents import bounds, combine
 
 
 def reshape(n: Node) -> Any:
@@ -75,11 +76,26 @@ def reverse(n: Node) -> Any:
 def pad(n: Node) -> Any:
     """The padding is attributes, or the further operands of dynamic_pad."""
     if n.op.name == "stablehlo.dynamic_pad":
+        if any(None in (n.b.known(n.x(i)) or [None]) for i in (2, 3)):
+            return _padded_by_computed(n)
         low, high, inner = (n.b.need_ints(n.x(i), "the padding") for i in (2, 3, 4))
     else:
         names = ("edge_padding_low", "edge_padding_high", "interior_padding")
         low, high, inner = (n.ints(name, n.b.rank(n.x(0)), 0) for name in names)
     return hlo.padded(n.b, n.x(0), n.x(1), low, high, inner)
+
+
+def _padded_by_computed(n: Node) -> Any:
+    """Padding at the ends by extents that are computed of names."""
+    b, x, rank = n.b, n.x(0), n.b.rank(n.x(0))
+    low, high = (b.elements(n.x(i)) or [ANY] * rank for i in (2, 3))
+    if any(n.b.need_ints(n.x(4), "the padding inside")) or not len(low) == len(high) == rank:
+        raise Unsupported("the padding must be a constant")
+    if any(least is None or least < 0 for least, _ in map(bounds, (*low, *high))):
+        raise Unsupported("the padding may be negative; --shape gives the extents of the inputs")
+    widths = b.concat([b.unsqueeze(n.x(i), [1]) for i in (2, 3)], 1)
+    shape = [d if d is ANY else combine("tir.Add", combine("tir.Add", d, i), j) for d, i, j in zip(b.shape(x), low, high)]
+    return b.refine(b.op("dyn.nn.pad", x, widths, b.scalar(n.x(1))), shape)
 
 
 def iota(n: Node) -> Any:
