@@ -422,7 +422,10 @@ mod, params = relay.frontend.from_stablehlo(jax.jit(net).lower(params, x))
   `pip install 'relaylang[stablehlo]'`.
 - `from_stablehlo` takes a text, bytes, a path, or an object of JAX: what `lower` gives, or an `Exported`.
 - Inputs have the names of the text: `arg0`, `arg1`. Weights that JAX captures are constants, those of `params` are inputs.
-- Extents that `jax.export.symbolic_shape` leaves open become `?`. `--shape` gives them. Checks of shapes are left out.
+- Extents that `jax.export.symbolic_shape("b, t")` leaves open keep their names: `@main[b, t](%arg0: Tensor[(2 * b, t), float32])`.
+  `--shape b=4` gives one a number; so does `--shape arg0=8x16`. Other programs have names of places, such as `arg0_1` for the
+  second axis of `arg0`, where they read an extent; else `?` stays.
+- Assertions that two extents are equal become types, which a run checks. Other checks of shapes are left out.
 - Functions that are called stand in place. `case` and `if` become `if`, `while` becomes a recursive function. A loop of
   up to 32 known turns is written out.
 - Reductions and windows of `add`, `multiply`, `maximum` and `minimum` become Relay's reductions and pools. Other regions
