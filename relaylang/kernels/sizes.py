@@ -153,7 +153,9 @@ class Size(OpenExtent):
             return NotImplemented
         if self.terms == _terms(other):
             return True
-        if not self.sizes.inferring or _between(self - other) in (1, -1):
+        if not self.sizes.inferring:
+            return bool(self.sizes.equal) and (str(self), str(other)) in self.sizes.equal
+        if _between(self - other) in (1, -1):
             return False
         if not isinstance(other, Size) and other < 2 and not self.sizes.answer(f"{self} == {other}", False):
             # Code for any extent is right for 1, too. Types of no elements may be others.

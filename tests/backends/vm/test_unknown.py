@@ -435,3 +435,15 @@ def test_results_of_few_and_of_many_tensors() -> None:
         assert_same(result, wanted)
         assert [np.asarray(v).dtype for v in result] == [np.asarray(v).dtype for v in wanted]
         assert result[0] is result[-4 if count > 1 else 0]
+
+
+def test_a_computed_extent_that_squeeze_takes_away() -> None:
+    """The extent is that of a convolution, whose channels come last for the kernel."""
+    mod = module("""
+def @main(%x: Tensor[(1, 4, ?), float32], %w: Tensor[(8, 4, 3), float32]) {
+  squeeze(nn.relu(nn.conv1d(%x, %w, strides=[2], channels=8, kernel_size=[3])), axis=[2]) }
+""")
+    rng = np.random.default_rng(0)
+    executable = loaded(mod)
+    for length in (3, 4):
+        assert_compiled(executable, mod, *(rng.standard_normal(s).astype("float32") for s in ((1, 4, length), (8, 4, 3))))
