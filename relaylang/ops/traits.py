@@ -102,6 +102,8 @@ class Trait:
     NON_COMPUTATIONAL = Fact()
     #: A call has an effect beside its value.
     STATEFUL = Fact()
+    #: Some values of its arguments are errors, also where there is nothing to compute.
+    REFUSES_VALUES = Fact()
     #: The value comes from a generator's key.
     RANDOM = Fact()
 

@@ -19,6 +19,7 @@ from relaylang.ops.shapes import (
     same_dim,
     shape_text,
 )
+from relaylang.ops.traits import Trait
 
 F, OPAQUE = OpPattern.OUT_ELEMWISE_FUSABLE, OpPattern.OPAQUE
 
@@ -301,6 +302,7 @@ OPS = (
         needs=(0, 1, 2),
         doc="Boxes that overlap less than a limit.",
         takes="float[b,n,_] integer[b] tensor integer[] float[]",
+        traits={Trait.REFUSES_VALUES},
         results=lambda args, attrs: 2 if attrs.return_indices else 0,
         python="(..., max_output_size=-1, iou_threshold=0.5)",
         example="fn (%x: Tensor[(1, 10, 6), float32], %count: Tensor[(1), int32], %indices: Tensor[(1, 10), int32]) { "

@@ -7,7 +7,6 @@ not, the call waits for the unknowns among them. An error is reported once: its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import dropwhile
 from typing import Any as AnyValue
 
 from relaylang.diagnostics import Diagnostic
@@ -198,8 +197,8 @@ class Inference:
 
     def _refuse_operator(self, node: Op, stack: _Steps) -> None:
         """Report an operator that stands as a value."""
-        started = dropwhile(lambda item: not isinstance(item, int), reversed(stack))
-        holder = next((item for item in started if isinstance(item, Expr)), None)
+        started = max((n for n, item in enumerate(stack) if isinstance(item, int)), default=-1)
+        holder = next((item for item in reversed(stack[: started + 1]) if isinstance(item, Expr)), None)
         self.report.say(
             "R0305",
             f"the operator {name_of(node)} must be called; it is not a value",

@@ -40,7 +40,6 @@ from relaylang.kernels.dtypes import CTYPES
 from relaylang.kernels.sizes import MOST, Sizes, bounds, has_sizes, largest, without_common
 from relaylang.ops.record import Op, OpPattern
 from relaylang.ops.traits import Trait
-from relaylang.passes.rewriting import is_call
 from relaylang.typing.incremental import CallTyper
 
 #: Two numbers for each size: primes, so that no others come from them by accident. Data, which come first, are larger than
@@ -155,7 +154,7 @@ def _empty_for(module: IRModule, numbers: Sequence[int], yielding: bool, require
             continue
         if isinstance(call.op, OpenLoop) or not results or not all(has_sizes(t.shape) for t in results):  # type: ignore[arg-type]
             return None
-        if is_call(call, "vision.non_max_suppression"):  # it refuses counts of boxes where there are none
+        if isinstance(call.op, Op) and Trait.REFUSES_VALUES in call.op.traits:
             return None
         without.update((" || ".join(f"{d} == 0" for d in t.shape), None) for t in results)
     assert isinstance(body, Tuple)
