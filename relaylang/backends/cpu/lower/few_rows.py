@@ -19,6 +19,8 @@ from relaylang.kernels.sizes import surely_less
 FEW_ROWS = 3
 #: The columns of a unit of dot products, and the choices of a schedule.
 DOTS, UNITS = 32, (8, 16, 32, 64, 128)
+#: Weights of more bytes come from memory, but for those of a loop's turns.
+_FAR = 1_000_000
 #: The sums that are in registers at a time, and the choices of a schedule.
 _SUMS, _HELD = 8, (4, 8, 16)
 #: In a unit of work: the data, the weights and the results.
@@ -118,16 +120,20 @@ def _dot_products(kernel: Kernel, product: Product, data: Buf, weights: Buf, sin
         ir.Local("r", "float32", (rows, dots)),
         *_pointers(product, data, weights),
     ]
+    far = not kernel.repeated and surely_less(_FAR, 4 * product.columns * product.depth)
     start: ir.Expr = ir.number(0)
     for count in [n for n in (16, 8, 4, 1) if n <= most]:
         end = cn // count * count
-        unit.append(ir.Loop("j", start, end, _dots(product, lanes, count, dots), step=count))
+        unit.append(ir.Loop("j", start, end, _dots(product, lanes, count, dots, far), step=count))
         start = end
     units(kernel, product, -(-product.columns // dots), [*unit, *pass_on(sink, product, dots)])
 
 
-def _dots(product: Product, lanes: int, count: int, apart: int) -> ir.Body:
-    """The dot products of `count` columns from `j` on with all rows, whose results are so far `apart`."""
+def _dots(product: Product, lanes: int, count: int, apart: int, far: bool) -> ir.Body:
+    """The dot products of `count` columns from `j` on with all rows, whose results are so far `apart`.
+
+    `far` weights come from memory.
+    """
     rows, depth, vec = product.rows, product.depth, ir.vector("float32", lanes)
     bulk = depth // lanes * lanes
     a, d = ir.Local("a", vec, (rows, count), ir.REGISTERS, zero=True), ir.Local("d", vec, (rows,), ir.REGISTERS)
@@ -142,7 +148,7 @@ def _dots(product: Product, lanes: int, count: int, apart: int) -> ir.Body:
             ends.append(ir.Block(four_sums([ir.load(a, row, first + n) for n in range(4)], lanes, to + first)))
     rest = ir.Reduce("add", "r", m * apart + j + c, ir.load(_W, w) * ir.load(_X, x))
     tail = [ir.loop("k", bulk, depth, [written_out("m", rows, written_out("c", count, rest))])] if bulk < depth else []
-    if surely_less(SECOND_CACHE, 4 * product.columns * depth):
+    if far:
         return [a, written_out("c", count, *_in_turn(product, lanes, bulk // lanes, a)), *ends, *tail]
     return [
         a,
