@@ -12,6 +12,9 @@ from relaylang.backends import compile_module
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var
 from relaylang.ops import get, make_attrs
+from relaylang.runtime.features import this_machine
+from relaylang.runtime.packed import ForeignArtifact
+from relaylang.syntax import parse
 from relaylang.typing import check
 
 INTS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool")
@@ -100,3 +103,21 @@ def test_narrow_products_in_wider_and_narrower_types() -> None:
 def test_products_from_a_type_to_every_other(source: str) -> None:
     pairs = [(source, target) for target in (*INTS, *FLOATS)]
     check_pairs([(a, b) for a, b in pairs if not (a in FLOATS and b in INTS)])
+
+
+@pytest.mark.parametrize("options", ["", " -march=x86-64-v3", " -march=x86-64"])
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_few_rows_by_large_weights(rows: int, options: str) -> None:
+    """Weights that come from memory are read one column after the other: whole numbers, whose sums are exact."""
+    if options and not this_machine().startswith("x86_64"):
+        pytest.skip("the target is for x86-64")
+    rng = np.random.default_rng(rows)
+    x, w = (rng.integers(-5, 6, shape).astype("float32") for shape in ((rows, 517), (527, 517)))
+    mod = parse(
+        f"def @main(%x: Tensor[({rows}, 517), float32], %w: Tensor[(527, 517), float32]) {{ nn.dense(%x, %w, units=527) }}"
+    ).module
+    assert mod is not None
+    artifact = compile_module(mod, f"c -num-threads=1{options}")
+    if isinstance(artifact, ForeignArtifact):
+        pytest.skip("this machine is an older one")
+    np.testing.assert_array_equal(artifact.run(x, w), x @ w.T)
