@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
-from relaylang.ir.extents import combine
+from relaylang.ir.extents import OpenExtent, combine
 from relaylang.ir.types import Dim, TensorType, Type
 from relaylang.ops.record import Integer, Ints, Op, OpPattern, RelationContext, String, attrs_class, make_attrs, tensor
 from relaylang.ops.shapes import add_dim, change_layout, div_dim, divided, mul_dim, same_dim
@@ -212,8 +212,8 @@ def _stated_weight(
         return []
     if reference[0] == "G":
         return [attrs.groups, attrs.channels // attrs.groups, per_group, *attrs.kernel_size]
-    # An extent that is found when a kernel runs has another class, and is not taken to be the groups.
-    if attrs.groups > 1 and type(channels) is int and attrs.groups == channels and attrs.channels != attrs.groups:
+    # An extent that is found when a kernel runs is not taken to be the groups.
+    if attrs.groups > 1 and not isinstance(channels, OpenExtent) and attrs.groups == channels and attrs.channels != attrs.groups:
         # The weight of a depthwise convolution may count its channels by input and multiplier.
         if not isinstance(weight, TensorType):
             return None

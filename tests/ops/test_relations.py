@@ -31,6 +31,8 @@ GOOD = [
     ("add(%a, %b)", (t("?", 3), t(5, 3)), t(5, 3)),
     ("add(%a, %b)", (t("?", 3), t(1, 3)), t("?", 3)),
     ("less(%a, %b)", (t(2, 3), t()), t(2, 3, dtype="bool")),
+    # The weight of a depthwise convolution counts its channels by input and multiplier.
+    ("nn.conv2d(%a, %b, channels=8, groups=4, kernel_size=[3, 3])", (t(1, "4i64", 8, 8), t(4, 2, 3, 3)), t(1, 8, 6, 6)),
     ("isnan(%a)", (t(2),), t(2, dtype="bool")),
     ('cast(%a, dtype="int8")', (t(2, "?"),), t(2, "?", dtype="int8")),
     ("sum(%a, axis=[1], keepdims=True)", (t(2, 3, 4),), t(2, 1, 4)),
